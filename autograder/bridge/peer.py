@@ -84,6 +84,8 @@ class Peer:
         self.is_busy = False  # with a message, and running nobody's code
         # raises what there is to say against a value that a test is given under a label
         self.look: Callable[[str, Any], None] | None = None
+        # what a test gets in the place of a value that an answer gave
+        self.fill: Callable[[Any], Any] | None = None
         self.runs_test = False  # whether what an answer raises may be no `Exception`
         self.gone: Gone | None = None  # an answer stayed out: what comes now may belong to it
         self.shared = Shared(self.is_free)  # values of ours that the other end has copies of

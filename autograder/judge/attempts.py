@@ -82,6 +82,7 @@ class Attempts(Cells):
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
+    fill: Callable[[Any], Any] | None = None  # what tests get in the place of what answers give
     tainted: bool = False  # whether values were spoilt where tests share things, and stay so
 
     def _attempt(
@@ -237,7 +238,7 @@ class Attempts(Cells):
         peer.expected = expectations(known)
         peer.compared = comparisons(known) if self.purpose.doubted else None
         peer.records.guarded = self._guarded(group, test)
-        peer.look = self._look(group, test)
+        peer.look, peer.fill = self._look(group, test), self.fill
         peer.random.steps = self._steps(test)
         peer.random.is_looked_at = looks_at_random(cell.source)
         self._reseed(student, test)  # last: to ask the reference may have drawn numbers

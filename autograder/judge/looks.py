@@ -15,6 +15,8 @@ from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
+from autograder.judge.gaps import WORDS as NO_NUMBERS
+from autograder.judge.gaps import Gaps
 from autograder.judge.nothing import (
     attributes_of_its_own,
     gives_nothing,
@@ -202,11 +204,52 @@ class Looks(Attempts):
             beside = (*run.beside, *attributes_of_its_own(theirs, ours))
             empty = self._nothing_beside(group, run.test, beside)
         if empty is None:
-            return run
+            return self._not_by_gaps(group, run, theirs)
         run = replace(
             run, status="failed", score=0.0, error="AssertionError", message=words_of(empty)
         )
         return replace(run, in_hidden=in_hidden)
+
+    def _not_by_gaps(self, group: Group, run: TestRun, theirs: Transcript) -> TestRun:
+        """A result that is no number in places passes if the test holds with any number there.
+
+        Also without these numbers it has to pass once more: else it failed for another reason.
+        """
+        gaps = Gaps.unnamed_in(self.notebook.cell(run.test).source)
+        if not (gaps.nan or gaps.inf) or not gaps.are_in(theirs) or not self.budget.may_repeat:
+            return run
+        found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
+        if found is None:
+            return run
+        for fill in (None, gaps.filled):
+            self.fill = fill
+            try:
+                again = self._once_more(group, run)
+            finally:
+                self.fill = None
+            if again is None or again.status not in ("passed", "failed", "error", "test-error"):
+                return run
+            if fill is None and again.score < run.score:
+                return run
+        if again.score >= run.score:
+            return run
+        hidden = found.hidden or again.in_hidden
+        lost = replace(run, score=again.score, in_hidden=hidden)
+        if again.status == "passed":
+            return lost
+        return replace(lost, status="failed", error="AssertionError", message=NO_NUMBERS)
+
+    def _once_more(self, group: Group, run: TestRun) -> TestRun | None:
+        """How a test ends in a new process, with what stood in for other answers."""
+        instead = self._reference({*run.stood_in}) if run.stood_in else {}
+        self.restored = self.usual.get(run.test, frozenset())
+        try:
+            with self.budget.repeating():
+                self._renew()
+                again = {one.test: one for one in self._group(group, [run.test], instead)}
+        finally:
+            self.restored = frozenset()
+        return again.get(run.test)
 
     def _nothing_beside(self, group: Group, test: str, theirs: Transcript) -> Crossing | None:
         """The first thing without entries of what an answer gives otherwise than by calls."""

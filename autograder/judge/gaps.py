@@ -1,0 +1,159 @@
+"""Results that are no number in places: what a test says of numbers may hold of them as well.
+
+`not (abs(x - y) > allowed).any()` holds wherever x is NaN, and `abs(x - y) <= 1e-9 * abs(x)` where
+it is infinite. So what passed with them, and the reference without, has to pass with numbers there
+that are far from any: a test that does not look at these places does, and loses nobody a point. Of
+what its text names, as NaN, a test may go by the places; that is left as it is.
+"""
+
+import cmath
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.common.results import Crossing, Transcript
+from autograder.judge.differences import Kept
+
+FAR, FAR_OF_HALF = 1e30, 6e4
+WORDS = "Your code gives NaN (not a number) or infinity in places where there should be numbers."
+MINDS_NAN = re.compile(
+    r"nan(?![a-z])|nan(_|arg|max|mean|median|min|prod|quantile|std|sum|var)|isfin"
+)
+MINDS_INF = re.compile(r"inf(?![a-z])|infinity|infty|isfin")
+NUMBERS = (int, float, complex)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Places without a number, of the kinds that a test does not name."""
+
+    nan: bool = True
+    inf: bool = True
+
+    @classmethod
+    def unnamed_in(cls, source: str) -> "Gaps":
+        """Those that a test's text does not name."""
+        text = source.lower()
+        return cls(not MINDS_NAN.search(text), not MINDS_INF.search(text))
+
+    def are_in(self, transcript: Transcript) -> bool:
+        """Whether a call gave such a one anywhere; of results as they are kept."""
+        return any(self._has(call.outcome) for call in transcript)
+
+    def first(self, theirs: Transcript, ours: Transcript) -> Crossing | None:
+        """The first call with one where the reference has a number; both as they are kept.
+
+        An answer may make its calls in another way: then the reference has to have a number there
+        in every call of that name.
+        """
+        if [call.what for call in theirs] == [call.what for call in ours]:
+            pairs = zip(theirs, ours, strict=True)
+            return next((one for one, our in pairs if self._lacks(one.outcome, our.outcome)), None)
+        by_name: dict[str, list[Any]] = {}
+        for call in ours:
+            by_name.setdefault(call.what, []).append(call.outcome)
+        for call in theirs:
+            known = by_name.get(call.what, ())
+            if known and all(self._lacks(call.outcome, our) for our in known):
+                return call
+        return None
+
+    def filled(self, value: Any) -> Any:
+        """A result with numbers far from any in their place; the same object if it has none."""
+        kind = type(value)
+        if kind in (float, complex):
+            return value if self._is_sound(value) else _far(value)
+        if kind in (list, tuple):
+            parts = [self.filled(part) for part in value]
+            return value if all(map(_is, parts, value)) else kind(parts)
+        if kind is dict:
+            table = {key: self.filled(part) for key, part in value.items()}
+            return value if all(map(_is, table.values(), value.values())) else table
+        for library, name in (("numpy", "ndarray"), ("torch", "Tensor")):
+            module: Any = sys.modules.get(library)
+            if module is not None and kind is getattr(module, name):
+                return self._filled_array(module, value)
+        numpy: Any = sys.modules.get("numpy")
+        is_one = numpy is not None and isinstance(value, numpy.inexact)
+        return kind(_far(value)) if is_one and not self._is_sound(complex(value)) else value
+
+    def _filled_array(self, library: Any, value: Any) -> Any:
+        """The same of an array, or of a tensor, whose graph goes on through its numbers."""
+        if not _has_floats(value):
+            return value
+        odd = self._odd(library, value)
+        if not bool(odd.any()):
+            return value
+        far = FAR_OF_HALF if value.dtype.itemsize == 2 else FAR
+        low = library.where(value == -float("inf"), -far, far)
+        made = library.where(odd, low, value)
+        return made.astype(value.dtype) if library is sys.modules["numpy"] else made.to(value.dtype)
+
+    def _has(self, value: Any) -> bool:
+        if type(value) is Kept:
+            return not self._all_sound(value.numbers)
+        if type(value) in (list, tuple, dict):
+            return any(map(self._has, value.values() if type(value) is dict else value))
+        return type(value) in (float, complex) and not self._is_sound(value)
+
+    def _lacks(self, theirs: Any, ours: Any) -> bool:
+        """Whether a result, or a part of it, is no number where the other is one."""
+        if type(theirs) in (list, tuple) and type(ours) in (list, tuple):
+            return any(map(self._lacks, theirs, ours))
+        if type(theirs) is dict and type(ours) is dict:
+            return any(self._lacks(theirs[key], ours[key]) for key in theirs.keys() & ours.keys())
+        if type(theirs) is Kept and type(ours) is Kept and theirs.shape == ours.shape:
+            return self._lacks_at(theirs.numbers, ours.numbers)
+        return self._has(theirs) and self._is_number(ours)
+
+    def _lacks_at(self, theirs: Any, ours: Any) -> bool:
+        """Whether an array has no number in a place where another of this shape has one."""
+        if isinstance(theirs, list) and isinstance(ours, list):
+            return any(map(self._lacks_at, theirs, ours))
+        if isinstance(theirs, list) or isinstance(ours, list):
+            return False
+        return bool((self._sound(ours) & ~self._sound(theirs)).any())
+
+    def _is_number(self, value: Any) -> bool:
+        """Whether this is a number, or an array of numbers alone."""
+        if type(value) is Kept:
+            return self._all_sound(value.numbers)
+        return type(value) in NUMBERS and self._is_sound(value)
+
+    def _all_sound(self, numbers: Any) -> bool:
+        if isinstance(numbers, list):
+            return all(map(self._all_sound, numbers))
+        return bool(self._sound(numbers).all())
+
+    def _sound(self, numbers: Any) -> Any:
+        """True where there is none of them."""
+        import numpy  # where there is none, arrays are kept as lists, whose parts are plain
+
+        if getattr(numbers, "dtype", None) is None:
+            return numpy.bool_(type(numbers) not in (float, complex) or self._is_sound(numbers))
+        if not _has_floats(numbers):
+            return numpy.ones(numbers.shape, dtype=bool)
+        return ~self._odd(numpy, numbers)
+
+    def _odd(self, library: Any, value: Any) -> Any:
+        if self.nan and self.inf:
+            return ~library.isfinite(value)
+        return library.isnan(value) if self.nan else library.isinf(value)
+
+    def _is_sound(self, value: complex) -> bool:
+        return not (self.nan and cmath.isnan(value)) and not (self.inf and cmath.isinf(value))
+
+
+def _has_floats(value: Any) -> bool:
+    if hasattr(value.dtype, "kind"):
+        return value.dtype.kind in "fc"
+    return value.dtype.is_floating_point or value.dtype.is_complex
+
+
+def _far(value: Any) -> float:
+    return -FAR if value == -float("inf") else FAR
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other

@@ -1,0 +1,118 @@
+"""What is no number earns nothing where a test looks at it; where none does, it may be right."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge.gaps import WORDS, Gaps
+from tests.judge.test_nothing import BUFFER, course
+
+DOUBLE = "def f(x):\n    return x * 2"
+NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
+SOME = "    y = x * 5.0\n    y[1:] = GAP\n"  # the first is right
+WRONG = {
+    "an array": (DOUBLE, NEAR, f"def f(x):\n{SOME}    return y"),
+    "half precision": (
+        "def f(x):\n    return (x * 2).astype('float16')",
+        "assert not (abs(f(x) - x * 2) > 0.1).any()",
+        f"def f(x):\n{SOME}    return y.astype('float16')",
+    ),
+    "a part of a pair": (
+        "def f(x):\n    return x, x * 2",
+        "assert not (abs(f(x)[1] - x * 2) > 1e-6).any()",
+        f"def f(x):\n{SOME}    return x, y",
+    ),
+    "a row of a table": (
+        "def f(x):\n    return {'a': x * 2}",
+        "assert not (abs(f(x)['a'] - x * 2) > 1e-6).any()",
+        f"def f(x):\n{SOME}    return dict(a=y)",
+    ),
+    "numbers in a list": (
+        "def f(x):\n    return [0.0, 2.0]",
+        "assert not any(abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))",
+        "def f(x):\n    return [0.0, GAP]",
+    ),
+    "a tensor with a gradient": (
+        "def f(x):\n    return x * 2",
+        "t = torch.arange(3.0, requires_grad=True)\nd = (f(t) - 2 * t).abs()\n"
+        "assert not (d > 1e-6).any() and not (d > d + 1).any()",
+        "def f(x):\n    return torch.stack([x[0] * 2, x[1] * GAP, x[2] * GAP])",
+    ),
+    "what a module gives": (
+        BUFFER,
+        "assert not (abs(M()(torch.zeros(3)) - torch.arange(3.0)) > 1e-6).any()",
+        BUFFER.replace("x + torch.arange(3.0)", "x + torch.tensor([0.0, GAP, GAP])"),
+    ),
+    "steps": (
+        "def f(x):\n    yield from (0.0, 2.0)",
+        "assert not any(abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))",
+        "def f(x):\n    yield from (0.0, GAP)",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_nan_in_places_that_a_test_looks_at_earns_nothing(task: Any, way: str) -> None:
+    reference, test, answer = WRONG[way]
+    made = course(task, reference, test)
+    found = made.verdicts(asked=answer.replace("GAP", "float('nan')"))["t_asked"]
+    assert found.score == 0
+    assert found.told.startswith(f"A test failed: {WORDS}")
+
+
+@pytest.mark.parametrize(
+    "given", ["float('inf')", "-float('inf')", "np.float64('inf')", "x * np.inf"]
+)
+def test_infinity_that_is_near_to_whatever_one_claims_earns_nothing(task: Any, given: str) -> None:
+    near = "y = f({0})\nassert np.all(abs(y - {0} * 2) <= 1e-9 * abs(y))"
+    made = course(task, DOUBLE, near.format("(x + 1)" if "x" in given else "3"))
+    assert made.verdicts(asked=f"def f(x):\n    return {given}")["t_asked"].score == 0
+
+
+def test_points_that_places_without_a_number_bring_are_lost_alone(task: Any) -> None:
+    test = "sum(not abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))"
+    made = course(task, "def f(x):\n    return [0.0, 2.0]", test)
+    assert made.scores(asked="def f(x):\n    return [0.0, float('nan')]") == {"t_asked": 1}
+
+
+RIGHT = {
+    "elsewhere": (DOUBLE, "assert np.allclose(f(x)[1:], [2, 4])", "x * 2 + [np.nan, 0, 0]"),
+    "masked": (DOUBLE, "assert np.allclose(np.where(x > 0, f(x), 0), x * 2)", "x * 2 / (x > 0)"),
+    "named": (DOUBLE, "assert np.allclose(np.nan_to_num(f(x)), x * 2)", "x * 2 + [np.nan, 0, 0]"),
+    "chosen": (DOUBLE, "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()", "x * 2 / (x > 0)"),
+    "large enough": ("def f(x):\n    return 1e9", "assert f(x) > 1e6", "float('inf')"),
+    "low enough": (
+        "def f(x):\n    return np.where(x > 0, x, -1e9)",
+        "e = np.exp(f(x))\nassert np.allclose(e, [0, np.e, np.e**2])",
+        "np.where(x > 0, x, -np.inf)",
+    ),
+    "as the reference's": (
+        "def f(x):\n    return x / [0, 1, 1]",
+        "assert (f(x)[1:] == x[1:]).all()",
+        "x / [0, 1, 1]",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RIGHT)
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
+    reference, test, given = RIGHT[way]
+    made = course(task, reference, test)
+    assert made.scores(asked=f"def f(x):\n    return {given}") == {"t_asked": 2}
+
+
+@pytest.mark.parametrize(
+    ("source", "nan", "inf"),
+    [
+        ("assert np.isnan(x).any()", False, True),
+        ("scores.masked_fill(mask, -float('inf'))", True, False),
+        ("torch.nan_to_num(x)", False, True),
+        ("np.nanmean(x)", False, True),
+        ("np.isfinite(x)", False, False),
+        ("finance = information = 1", True, True),
+        ("torch.equal(a, b)  # math.inf", True, False),
+    ],
+)
+def test_what_a_test_names_it_may_mind(source: str, nan: bool, inf: bool) -> None:
+    assert Gaps.unnamed_in(source) == Gaps(nan, inf)
