@@ -86,7 +86,8 @@ class Thrown:
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
             text = str(told["text"])[:MAX_TEXT]
             made = self.peer.errors.make(told, errors.read_arguments(told["args"], text), text)
-            error.__cause__, error = made, made
+            BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
+            error = made
 
 
 def no_end(error: BaseException) -> BaseException:

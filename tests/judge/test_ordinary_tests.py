@@ -225,6 +225,15 @@ def test_a_test_whose_class_is_made_of_an_answers_says_why_it_cannot_be_run(task
     assert "no class can be made of Shape, which is in another process" in complaint
 
 
+def test_a_test_of_what_another_cell_makes_says_why_it_cannot_be_run(task: Any) -> None:
+    fills = "for i in range(3): SQUARES.append(i * i)"
+    made = task(
+        [("look", "SQUARES = []"), ("fill", fills), ("t_fill", "assert SQUARES == [0, 1, 4]", 1)]
+    )
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert "changes SQUARES, which another cell makes" in complaint
+
+
 def test_dates_that_are_none_earn_nothing(task: Any) -> None:
     days = "def days(a): return a - a[0]"
     claim = (
