@@ -17,6 +17,7 @@ _OPEN |= _PURE
 _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator", "bisect", "heapq")
 _WRITTEN_IN_C += ("functools",)
 _GENERATOR = "builtins:generator"  # which no module has under its own name
+_IN_PYTHON = (collections.UserDict, collections.UserList, collections.UserString)
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
 _DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
@@ -78,6 +79,8 @@ def class_passed_for(name: Any, free: bool) -> Any:
     if not isinstance(found, type):
         return None
     if found is types.GeneratorType:
+        return found
+    if found.__module__ == "collections.abc" or found in _IN_PYTHON:
         return found
     return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
 

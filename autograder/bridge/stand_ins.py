@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
-NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
+NUMBERS = ("int", "float", "index", "complex", "round", "trunc", "floor", "ceil")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 BINARY += ("lshift", "rshift")
 REFLECTED = (*(f"r{name}" for name in BINARY), "divmod", "rdivmod")
 IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
-ITEMS += ("get", "set", "delete", "set_name")  # of what a class has for an attribute
+ITEMS += ("bytes", "fspath", "get", "set", "delete", "set_name")  # the last: of a class's attribute
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind

@@ -138,6 +138,41 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert turn(cmath.sqrt, -1) == 1j and turn(heapq.heappop, [2]) == 2",
     ),
     (
+        "of_views",
+        "def of_views(keys, values, items):\n    for one in values: one.append(len(keys))\n"
+        "    return len(items)",
+        "def of_views(keys, values, items):\n    for one in list(values): one += [len({*keys})]\n"
+        "    return len([*items])",
+        "table = {'a': [1], 'b': [2]}\n"
+        "assert of_views(table.keys(), table.values(), table.items()) == 2\n"
+        "assert table == {'a': [1, 2], 'b': [2, 2]}",
+    ),
+    (
+        "Names",
+        "from collections.abc import MutableMapping\nclass Names(MutableMapping):\n"
+        "    def __init__(self): self.d = {}\n"
+        "    def __getitem__(self, k): return self.d[k.lower()]\n"
+        "    def __setitem__(self, k, v): self.d[k.lower()] = v\n"
+        "    def __delitem__(self, k): del self.d[k.lower()]\n"
+        "    def __iter__(self): return iter(self.d)\n    def __len__(self): return len(self.d)",
+        "from collections import UserDict\nclass Names(UserDict):\n"
+        "    def __getitem__(self, k): return self.data[k.lower()]\n"
+        "    def __setitem__(self, k, v): self.data[k.lower()] = v",
+        "from collections.abc import Mapping, Sequence\nnames = Names()\nnames['A'] = 1\n"
+        "assert isinstance(names, Mapping) and not isinstance(names, Sequence)\n"
+        "assert names['a'] == 1 and {**names} == dict(names) == {'a': 1} and len(names) == 1",
+    ),
+    (
+        "Odd",
+        "class Odd:\n    def __floor__(self): return 2\n    def __ceil__(self): return 3\n"
+        "    def __bytes__(self): return b'odd'\n    def __fspath__(self): return 'a/odd'",
+        "class Odd:\n    def __floor__(self): return 1 + 1\n    def __ceil__(self): return 4 - 1\n"
+        "    def __bytes__(self): return 'odd'.encode()\n"
+        "    def __fspath__(self): return 'a/' + 'odd'",
+        "import os\nassert math.floor(Odd()) == 2 and math.ceil(Odd()) == 3\n"
+        "assert bytes(Odd()) == b'odd' and os.path.basename(Odd()) == 'odd'",
+    ),
+    (
         "call",
         "def call(get): return get(0) + 1",
         "def call(get): return 1 + get()",
