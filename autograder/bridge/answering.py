@@ -1,6 +1,7 @@
 """What the other end asks of objects of ours: allowed or not, done, and the reply written."""
 
 import copy
+import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +157,8 @@ class Answering:
                 service, values = self.peer.services[target], tuple(values)
             elif op == "call":
                 handed = [*values[0], *dict(values[1]).values()]
-                self.peer.beside.note(incoming.origin + HANDS_OVER, handed)
+                if handed or _collects(self.peer.given.get(target)):
+                    self.peer.beside.note(incoming.origin + HANDS_OVER, handed)
         if op == "ask":
             return service(*values)
         if op == "vjp":
@@ -239,6 +241,17 @@ class Answering:
             words = f"an answer may not {what} this {type(target).__name__}"
             # whoever only asks whether it is there is told that it is not
             raise AttributeError(words) if op == "get" else PermissionError(words)
+
+
+def _collects(target: Any) -> bool:
+    """Whether a function may make something of no arguments at all, as of `*numbers`.
+
+    Others are handed nothing where a call leaves them to the values that they have themselves.
+    """
+    if isinstance(target, types.BuiltinFunctionType):
+        return False
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    return code is None or bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
 def _method(target: Any, name: str) -> Any:

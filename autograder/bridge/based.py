@@ -250,7 +250,7 @@ def _has_no(value: Any, name: str) -> Any:
 
 def _open(base: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> type:
     """A class of objects with contents: what is not new in it is done with these, here."""
-    known = [one for one in (*FORWARDED, *COMPARED) if callable(getattr(base, one, None))]
+    known = [one for one in (*FORWARDED, *COMPARED) if _is_its_own(base, one)]
     body: dict[str, Any] = {one: _with_contents(one, base) for one in known}
     body |= {one: _believed(one, body.get(one)) for one in {*new} - {*COMPARED}}
     body |= {one: _changed(one) for one in IN_PLACE if hasattr(base, one)}
@@ -262,6 +262,12 @@ def _open(base: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> 
         body["__hash__"] = object.__hash__
     body |= {"__class__": property(lambda self: base), "__slots__": ()}
     return type(name, (Held,), body | HOME)
+
+
+def _is_its_own(base: type, name: str) -> bool:
+    """Whether a class has a special method that not every object has: a list's text is its repr."""
+    found = getattr(base, name, None)
+    return callable(found) and found is not getattr(object, name, None)
 
 
 def _with_contents(name: str, base: type) -> Callable:

@@ -3,7 +3,7 @@
 import types
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import based, errors, library
+from autograder.bridge import based, errors, library, rng
 from autograder.bridge.public import public_name
 from autograder.bridge.stand_ins import FORWARDED, MAX_LINEAGE
 
@@ -29,7 +29,7 @@ def describe(
         names = {part: getattr(value, f"__{part}__", "") for part in ("name", "qualname")}
         told |= {"k": "function", "name": names["name"], "qualified": names["qualname"]}
     else:
-        told |= {"k": "object", "name": _name_of(value)}
+        told |= {"k": "object", "name": _name_of(value), "draws": rng.draws(type(value))}
     kinds = type.mro(type(value))
     told["classes"] = peer.class_numbers(kinds)
     if base is not None:

@@ -61,6 +61,7 @@ def is_data(value: Any) -> bool:
     """Whether a value of the reference's is data, and holds nothing else."""
     return all(
         part is not None
+        and type(part) is not object  # which is nothing but itself
         and type(part).__module__ in DATA
         and not callable(part)
         and not hasattr(type(part), "__next__")

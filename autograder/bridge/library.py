@@ -12,9 +12,11 @@ import fractions
 import keyword
 import math
 import pathlib
+import re
 import types
 import unicodedata
 import uuid
+import zoneinfo
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,6 +24,7 @@ from autograder.bridge.wire import Decoder, Encoder, WireError
 
 MAX_FIELDS = 100  # of a named tuple
 MAX_NAME = 100
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 MAX_NAMED = 500  # classes of named tuples in one test, each with functions of its own
 MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
@@ -205,9 +208,9 @@ def _time_parts(value: Any) -> list[Any]:
 
 
 def _zoned(encoder: Encoder, value: Any, parts: list[Any]) -> list[Any] | None:
-    """The parts of a time and its zone; None if the zone is no fixed offset."""
+    """The parts of a time and its zone; None if the zone is of a class of its own."""
     zone = value.tzinfo
-    if zone is not None and type(zone) is not datetime.timezone:
+    if zone is not None and (type(zone) not in _WRITERS or getattr(zone, "key", "") is None):
         return None
     return [*parts, encoder.node(zone)]
 
@@ -215,6 +218,10 @@ def _zoned(encoder: Encoder, value: Any, parts: list[Any]) -> list[Any] | None:
 def _zone(encoder: Encoder, value: datetime.timezone) -> list[Any]:
     offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]
     return [encoder.node(offset), *name]
+
+
+def _named_zone(encoder: Encoder, value: zoneinfo.ZoneInfo) -> list[Any] | None:
+    return None if value.key is None else [value.key]
 
 
 def _only_data(encoder: Encoder, value: Any) -> list[Any] | None:
@@ -253,6 +260,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     datetime.datetime: lambda e, v: _zoned(e, v, [v.year, v.month, v.day, *_time_parts(v)]),
     datetime.timedelta: lambda e, v: [v.days, v.seconds, v.microseconds],
     datetime.timezone: _zone,
+    zoneinfo.ZoneInfo: _named_zone,
     pathlib.PurePosixPath: lambda e, v: [str(v)],
     pathlib.PureWindowsPath: lambda e, v: [str(v)],
     pathlib.PosixPath: lambda e, v: [str(v)],
@@ -288,7 +296,7 @@ def _of(decoder: Decoder, kinds: type | tuple[type, ...], part: Any) -> Any:
 def _in_zone(decoder: Decoder, kind: Callable[..., Any], parts: list[Any]) -> Any:
     *numbers, fold, zone = parts
     _integers([*numbers, fold], len(numbers) + 1)
-    zone = _of(decoder, (datetime.timezone, type(None)), zone)
+    zone = _of(decoder, (datetime.timezone, zoneinfo.ZoneInfo, type(None)), zone)
     return kind(*numbers, tzinfo=zone, fold=fold)
 
 
@@ -297,6 +305,17 @@ def _read_zone(decoder: Decoder, parts: list[Any]) -> datetime.timezone:
     if len(name) > 1 or any(type(one) is not str or len(one) > MAX_NAME for one in name):
         raise WireError("a message holds a zone whose name is none")
     return datetime.timezone(_of(decoder, datetime.timedelta, offset), *name)
+
+
+def _read_named_zone(decoder: Decoder, parts: list[Any]) -> zoneinfo.ZoneInfo:
+    """One of the zones that the machine knows; a name leads to no other file."""
+    key = _text(parts)
+    if not _ZONE.fullmatch(key):
+        raise WireError("a message holds a zone whose name is none")
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise WireError("a message holds a zone that is not known here") from error
 
 
 def _text(parts: list[Any]) -> str:
@@ -370,6 +389,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "datetime": lambda d, p: _in_zone(d, datetime.datetime, p),
     "timedelta": lambda d, p: datetime.timedelta(*_integers(p, 3)),
     "timezone": _read_zone,
+    "ZoneInfo": _read_named_zone,
     "PurePosixPath": lambda d, p: pathlib.PurePosixPath(_text(p)),
     "PosixPath": _read_path,
     "PureWindowsPath": lambda d, p: pathlib.PureWindowsPath(_text(p)),

@@ -103,14 +103,15 @@ def class_of(peer: "Peer", told: dict[str, Any]) -> type:
     name = class_name(told, peer.classes)
     hashed = hashing(told, believed=peer.policy.believes("__hash__"))
     homes = _homes(peer, told)
-    key = (names, told.get("public"), name, hashed, *homes[:1])
+    binds = told.get("k") == "function" and told.get("type") == "function"
+    key = (names, told.get("public"), name, hashed, binds, *homes[:1])
     if key not in peer.classes:
         seen = class_passed_for(told.get("public"), peer.is_free)
         if homes:
             seen = _made_of(homes[0], name)
         if peer.is_free and seen is None:
             seen = peer.records.class_of(told.get("public"))
-        peer.classes[key] = make_class(names, seen, name, hashed)
+        peer.classes[key] = make_class(names, seen, name, hashed, binds)
     return peer.classes[key]
 
 

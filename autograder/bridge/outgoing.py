@@ -283,7 +283,7 @@ class ValueEncoder(Encoder):
         taken = is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
             return ["PUB", name]
-        if library.is_view(value) and self.peer.is_free:
+        if library.is_view(value):
             return library.view_node(self, value)
         if self.message.is_plain and (bare := library.bare(value)) is not None:
             return self.node(bare)

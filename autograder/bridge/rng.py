@@ -196,3 +196,11 @@ def _set_numpy(packed: bytes) -> None:
     if not 0 <= place <= WORDS:  # NumPy would read beyond the words
         raise ValueError
     numpy.random.set_state(("MT19937", keys, place, int(has_gauss), cached))
+
+
+def draws(kind: type) -> bool:
+    """Whether objects of a class are random numbers of their own, of Python's or NumPy's."""
+    numpy: Any = sys.modules.get("numpy.random")
+    return kind is random.Random or (
+        numpy is not None and kind in (numpy.Generator, numpy.RandomState)
+    )

@@ -1,5 +1,6 @@
 """Stand-ins for objects of the other end: what they are made of, and what their uses call there."""
 
+import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,14 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
-NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
+NUMBERS = ("int", "float", "index", "complex", "round", "trunc", "floor", "ceil")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 BINARY += ("lshift", "rshift")
 REFLECTED = (*(f"r{name}" for name in BINARY), "divmod", "rdivmod")
 IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
+ITEMS += ("bytes", "fspath", "get", "set", "delete", "set_name")  # the last: of a class's attribute
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
@@ -27,7 +29,7 @@ HOME = {"__module__": "answer"}  # what messages say of where a class is
 YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
 OF_VALUE = "(value)"  # after the name of a comparison with a plain value, in labels
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
-TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash")  # its class
+TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
 
 
 def small(value: Any) -> int:
@@ -128,7 +130,10 @@ class StandIn:
             return remote.qualified
         if remote.is_bare or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
-        return remote.peer.get(remote.number, name, remote.use(name))
+        found = remote.peer.get(remote.number, name, remote.use(name))
+        if remote.peer.is_free and remote.told["draws"] is True:
+            remote.own[name] = found  # of random numbers: thousands may be drawn, one by one
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         remote = self._remote
@@ -213,6 +218,12 @@ class StandInClass(Held):
     def __bases__(self) -> tuple[type, ...]:
         return self._remote.bases
 
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        raise TypeError(
+            f"no class can be made of {self._remote.name}, which is in another process; use its "
+            "objects"
+        )
+
 
 def _doc(self: StandIn) -> str | None:
     """What the other end has written to explain it; a test's own tells it of functions alone."""
@@ -239,8 +250,11 @@ def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
     return name if is_name and len(classes) < MAX_CLASSES else "object"
 
 
-def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any) -> type:
-    """A class of stand-ins that forwards these special methods, and goes by this name."""
+def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any, binds: bool) -> type:
+    """A class of stand-ins that forwards these special methods, and goes by this name.
+
+    One of functions `binds` them, as Python does, where a class has them for methods.
+    """
     body: dict[str, Any] = {name: forward(name) for name in names} | HOME | DOC
     body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = hashed
@@ -248,7 +262,13 @@ def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any) -> typ
         body["__copy__"] = property(_no_copy)
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
+    if binds:
+        body["__get__"] = _bound
     return type(name, (Held,), body)
+
+
+def _bound(self: Any, owner: Any, _: Any = None) -> Any:
+    return self if owner is None else types.MethodType(self, owner)
 
 
 def _no_copy(self: StandIn) -> Any:

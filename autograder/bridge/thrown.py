@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 MAX_TEXT = 4000  # characters of an exception's message
+MAX_CAUSES = 5  # each of which is the cause of the one before it
 
 
 class Thrown:
@@ -35,6 +36,7 @@ class Thrown:
         except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
             text, args = "", []
         line, cell = _place(error)
+        causes = self._causes(error) if self.peer.is_free else []
         tells = self.peer.is_free or self.peer.errors.is_given(type(error))
         return {
             "id": self.next,
@@ -44,7 +46,24 @@ class Thrown:
             "carries": errors.attributes(error, self.peer.lacks) if tells else {},
             "line": line,
             "cell": cell,
+            "causes": causes,
         }
+
+    def _causes(self, error: BaseException) -> list[dict[str, Any]]:
+        """What an exception was raised from, and that from what."""
+        found: list[dict[str, Any]] = []
+        cause = error.__cause__
+        while cause is not None and len(found) < MAX_CAUSES:
+            if hasattr(cause, "through"):  # the test's own, which it knows
+                break
+            try:
+                text = str(cause)[:MAX_TEXT]
+                args = errors.told_arguments(cause, text, self.peer.lacks)
+            except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
+                text, args = "", []
+            found.append({**errors.told_of(type(cause)), "text": text, "args": args})
+            cause = cause.__cause__
+        return found
 
     def error(self, told: Any) -> BaseException:
         """The exception to raise here for one that the other end raised."""
@@ -59,7 +78,16 @@ class Thrown:
         error: Any = self.peer.errors.make(told, args, text, is_tame=not self.peer.runs_test)
         errors.carry(error, told.get("carries"))
         error.__dict__.update(raised=raised, through=told["id"])
+        self._join(error, told.get("causes"))
         return error
+
+    def _join(self, error: BaseException, causes: Any) -> None:
+        """Tell an exception, made here, what it was raised from; each of these is made here too."""
+        for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
+            text = str(told["text"])[:MAX_TEXT]
+            made = self.peer.errors.make(told, errors.read_arguments(told["args"], text), text)
+            BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
+            error = made
 
 
 def no_end(error: BaseException) -> BaseException:

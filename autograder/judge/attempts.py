@@ -270,7 +270,7 @@ class Attempts(Cells):
         """
         instead: set[str] = set()
         for name in self.notebook.shared_names.get(test, ()):
-            maker = None if name in self.space else self.questions.maker(name, test)
+            maker = None if self.space.has(name) else self.questions.maker(name, test)
             if maker is None or maker in tried or self._part(maker) in self.budget.parts.without:
                 continue
             if not (maker in self.passed or self.assignment.stand_in):
@@ -296,7 +296,7 @@ class Attempts(Cells):
                     run = run_test(student, cell, self.space, seconds)
             finally:
                 self.space.stand_back()
-            made = {n: self.space[n] for n in self.questions.bound(maker) if n in self.space}
+            made = {n: self.space[n] for n in self.questions.bound(maker) if self.space.has(n)}
             self.space.forget_all_but((made if names or run.status == "passed" else {}) | before)
         return instead
 

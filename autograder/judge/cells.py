@@ -493,4 +493,4 @@ class Cells:
                 wanted |= known.needed
         for cell in reversed(cells):
             space.prepare(cell.source, cell.grade_id or NAMELESS)
-        return {name: space[name] for name in sorted(names) if name in space}
+        return {name: space[name] for name in sorted(names) if space.has(name)}

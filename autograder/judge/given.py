@@ -3,6 +3,7 @@
 import ast
 import builtins
 import collections.abc
+import enum
 import re
 import symtable
 from collections.abc import Iterator, Sequence
@@ -173,15 +174,15 @@ def _pythons(name: str) -> type:
     """A class of Python's own that holds values; `object` if there is none of this name."""
     if name in ("NamedTuple", "namedtuple"):
         return tuple
-    homes = (builtins, collections, collections.abc)
+    homes = (builtins, collections, collections.abc, enum)
     found = next((vars(home)[name] for home in homes if name in vars(home)), object)
     return found if isinstance(found, type) else object
 
 
 def _operators_of(kind: type) -> set[str]:
     """Special methods that a class of Python's own has, but for those of every object."""
-    named = {name: getattr(kind, name) for one in kind.__mro__[:-1] for name in vars(one)}
-    return {name for name, made in named.items() if name in OPERATORS and made is not None}
+    named = OPERATORS & {name for one in kind.__mro__[:-1] for name in vars(one)}
+    return {name for name in named if getattr(kind, name) is not None}
 
 
 def _classes(source: str) -> list[ast.ClassDef]:

@@ -10,6 +10,7 @@ from typing import Any
 from autograder.bridge.policy import Policy
 from autograder.bridge.stand_ins import FORWARDED
 from autograder.judge.old import is_old
+from autograder.judge.tools import is_method, is_tool, uses_of
 
 HOME = "__main__"  # what tests and answers both take for their module's name
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
@@ -48,6 +49,8 @@ class Guard(Policy):
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
         if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_holders_method(value):
             return True
+        if is_tool(value) or is_method(value):
+            return True
         kind = value if isinstance(value, type) else type(value)
         if kind is object and value is not object:  # nothing but itself, as what marks an end
             return True
@@ -55,10 +58,13 @@ class Guard(Policy):
 
     def may_use(self, value: Any, name: str | None) -> bool:
         """Calls, special methods that do no harm, and public names."""
-        if isinstance(value, FUNCTIONS) or _is_holders_method(value):
+        if isinstance(value, FUNCTIONS) or _is_holders_method(value) or is_method(value):
             return name in (None, "__call__", "__doc__")
         if _is_iterator(value):
             return name in ("__next__", "__iter__")
+        told = uses_of(type(value), name)
+        if told is not None:
+            return told
         if "torch" in sys.modules:
             from autograder.bridge import tensors
 

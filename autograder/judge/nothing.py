@@ -21,6 +21,8 @@ GIVEN = "()"  # after a call's label: what it gave
 STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
 NOTHING = "Your code gives a result without entries where there should be numbers."
+NAT = -(2**63)  # as which a date is kept that is none
+DATES = ("datetime64", "timedelta64")
 NO_NUMBERS = "Your code gives NaN (not a number) alone where there should be numbers."
 
 
@@ -176,8 +178,15 @@ def _counts(part: Any) -> bool:
 def _is_empty(value: Any) -> bool:
     """Whether this, as it came or as it is kept, has no entries, or is an array of NaN alone."""
     if type(value) is Kept or is_array(value):
-        return 0 in tuple(value.shape) or (type(value) is Kept and is_all_nan(value.numbers))
+        return 0 in tuple(value.shape) or (type(value) is Kept and _has_no_number(value))
     return type(value) in (list, tuple, dict) and not value
+
+
+def _has_no_number(value: Kept) -> bool:
+    """Whether all of an array's entries are NaN, or dates that are none."""
+    if not value.dtype.startswith(DATES) or 0 in value.shape:
+        return is_all_nan(value.numbers)
+    return bool((value.numbers == NAT).all())
 
 
 def _holds_numbers(value: Any) -> bool:
@@ -189,7 +198,7 @@ def _is_numbers(value: Any, is_part: bool = False) -> bool:
     """Whether this is an array with entries, a number, or made of nothing but such, or of texts."""
     if isinstance(value, Kept):
         is_truth = value.shape == () and "bool" in value.dtype
-        return prod(value.shape) > 0 and not is_truth and not is_all_nan(value.numbers)
+        return prod(value.shape) > 0 and not is_truth and not _has_no_number(value)
     if isinstance(value, list | tuple | dict):
         parts = value.values() if isinstance(value, dict) else value
         return bool(parts) and all(_is_numbers(part, is_part=True) for part in parts)

@@ -138,6 +138,7 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
             points = notebook.cell(run.test).points
             if run.status != "passed" or run.score != points:
                 words = _complaint(run, points) + _withheld(assignment, run)
+                words += _changed_elsewhere(notebook, run)
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, fork_server, solutions, notebook).values():
@@ -159,6 +160,20 @@ def _complaint(run: TestRun, points: float) -> str:
     return (
         f"test {run.test}: the reference does not pass it when tests and answers run in two "
         f"processes ({run.error}: {first})."
+    )
+
+
+def _changed_elsewhere(notebook: Notebook, run: TestRun) -> str:
+    """That an answer changes what another cell of the instructor's makes, if a test looks at it."""
+    given = {name for source in locked(notebook) for name in facts(source).bound}
+    changed = {name for cell in notebook.of_kind("solution") for name in altered(cell.source)}
+    asked = facts(notebook.cell(run.test).source).needed
+    found = sorted(given & changed & asked - notebook.brought)
+    if not found:
+        return ""
+    return (
+        f" If an answer's cell changes {found[0]}, which another cell makes: tests have that as "
+        "the other cell made it. Let the answer's own cell make it."
     )
 
 

@@ -74,7 +74,7 @@ class Space(dict):
             changed: those of them that the reference sets.
             read: names with an underscore that these cells read of what they are handed.
         """
-        super().__init__(__name__=HOME, __builtins__=_builtins(texts))
+        super().__init__(__name__=HOME, __builtins__=Builtins(_builtins(texts), self))
         self._student: Student | None = None
         self.attributes, self.changed, self.read = attributes, changed, read
         self.helpers: frozenset[str] = frozenset()  # modules beside the notebook, on both sides
@@ -141,7 +141,7 @@ class Space(dict):
         Returns:
             the names.
         """
-        names: dict[str, Any] = {"__name__": HOME, "__builtins__": self["__builtins__"]}
+        names: dict[str, Any] = {"__name__": HOME, "__builtins__": dict(self["__builtins__"])}
         with contextlib.suppress(Exception), alarm(Clock(seconds, here())), silence():
             exec(compiled_cell(imports, where), names)
         made = {k: v for k, v in names.items() if not k.startswith("__")}
@@ -150,7 +150,7 @@ class Space(dict):
 
     def stand_in(self, instead: Mapping[str, Any]) -> None:
         """Have these names mean this, until `stand_back`."""
-        self.covered = {name: self.pop(name) for name in instead if name in self}
+        self.covered = {name: self.pop(name) for name in instead if self.has(name)}
         self.instead = dict(instead)
 
     def stand_back(self) -> None:
@@ -158,6 +158,26 @@ class Space(dict):
         covered, self.covered, self.instead = self.covered, {}, {}
         for name, value in covered.items():
             self.setdefault(name, value)
+
+    def has(self, name: str) -> bool:
+        """Whether a name stands here itself, whatever answers define."""
+        return super().__contains__(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a test finds a name, as in `"mean" in globals()`."""
+        if not isinstance(name, str) or self.has(name):
+            return super().__contains__(name)
+        with contextlib.suppress(KeyError, NameError):
+            self.__missing__(name)
+            return True
+        return False
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a test finds under a name, as in `globals().get("mean")`."""
+        try:
+            return self[name]
+        except (KeyError, NameError):
+            return default
 
     def __missing__(self, name: str) -> Any:
         if name in self.instead:
@@ -205,7 +225,7 @@ class Space(dict):
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str) -> None:
-        is_set = name in self
+        is_set = self.has(name)
         if name in self.answered and self.student is not None:
             self.known.pop(name, None)
             self.replaced = True
@@ -251,12 +271,12 @@ class Space(dict):
         self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
         homes = self.helpers | {HOME}
-        made: dict[str, Any] = {name: self.get(name) for name in bound}
+        made: dict[str, Any] = {name: dict.get(self, name) for name in bound}
         for one in [*made.values()]:
             if isinstance(one, types.ModuleType) and one.__name__ in self.helpers:
                 made = vars(one) | made
         self.raisable |= {n: kind for n, kind in made.items() if _is_raisable(kind, n, homes)}
-        missing = {name for name in bound if name not in self}
+        missing = {name for name in bound if not self.has(name)}
         if failed and (crossed or facts(source).needed & self.unmade):
             self.unmade |= missing
         elif failed:  # no answer had a part in it
@@ -280,7 +300,7 @@ class Space(dict):
 
     def _from_answers(self, names: Iterable[str]) -> list[str]:
         """Those of the names that stand here for something with an answer's objects in it."""
-        return [n for n in names if n in self and remotes_in(self[n], all_of_them=True)]
+        return [n for n in names if self.has(n) and remotes_in(self[n], all_of_them=True)]
 
     def _take_values(self, names: Iterable[str]) -> None:
         """What an answer gave for a value is that value from now on, or is not there."""
@@ -302,6 +322,21 @@ class Space(dict):
         for name in names:
             self.unmade.add(name)
             super().__delitem__(name)
+
+
+class Builtins(dict):
+    """Python's builtins, and behind them the names of the tests, for the body of a class.
+
+    Up to Python 3.12 that looks for a name in the dictionary of the globals itself, which has no
+    answer's, and then here.
+    """
+
+    def __init__(self, names: dict[str, Any], space: Space) -> None:
+        super().__init__(names)
+        self.space = space
+
+    def __missing__(self, name: str) -> Any:
+        return self.space[name]
 
 
 def _is_raisable(value: Any, name: str, homes: Set[str]) -> bool:

@@ -1,0 +1,51 @@
+"""Objects of Python's library and NumPy's that a test may hand to an answer, and stay the test's.
+
+Random numbers, streams, and the keys of `cmp_to_key`: what an answer does with one is done here, as
+in one process. It may draw the next numbers and not choose them; of a stream it may read and write,
+and reach nothing below it.
+"""
+
+import functools
+import io
+from typing import Any
+
+from autograder.bridge.rng import draws
+
+KEYS = (type(functools.cmp_to_key(lambda one, two: 0)),)
+COMPARING = frozenset(("__call__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__"))
+STREAMS = (io.StringIO, io.BytesIO, io.TextIOWrapper, io.BufferedReader, io.BufferedWriter)
+STREAMING = frozenset(
+    (
+        *("read", "readline", "readlines", "write", "writelines", "getvalue", "seek", "tell"),
+        *("flush", "close", "closed", "readable", "writable", "seekable"),
+        *("__iter__", "__next__", "__enter__", "__exit__"),
+    )
+)
+KEPT = frozenset(("bit_generator", "spawn", "seed"))
+KEPT |= {"get_state", "set_state", "getstate", "setstate"}
+
+
+def is_tool(value: Any) -> bool:
+    """Whether this is one of them."""
+    return uses_of(type(value), None) is not None
+
+
+def is_method(value: Any) -> bool:
+    """Whether this is a method of such an object that an answer may use."""
+    owner = getattr(value, "__self__", None)
+    name = getattr(value, "__name__", None)
+    return uses_of(type(owner), name) is True and getattr(owner, str(name), None) == value
+
+
+def uses_of(kind: type, name: str | None) -> bool | None:
+    """Whether an answer may use what has this name, of an object of this class; None if of none.
+
+    Without a name: whether it may be called.
+    """
+    if kind in KEYS:
+        return (name or "__call__") in COMPARING
+    if kind in STREAMS:
+        return name in STREAMING
+    if draws(kind):
+        return name is not None and not name.startswith("_") and name not in KEPT
+    return None

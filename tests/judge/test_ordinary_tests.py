@@ -1,0 +1,282 @@
+"""Tests as instructors write them, which know nothing of two processes, run in two."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from tests.judge.small_course import (
+    Transcripts,
+)
+
+ORDINARY = [  # a question, an answer in other words, a test
+    (
+        "square",
+        "def square(x): return x * x",
+        "def square(x): return x**2",
+        "import unittest\nclass Uses(unittest.TestCase):\n"
+        "    three = square(3)\n    square = staticmethod(square)\n"
+        "    def test_it(self): self.assertEqual(self.square(2), 4)\n"
+        "assert Uses.three == 9 and Uses('test_it').run().wasSuccessful()",
+    ),
+    (
+        "area",
+        "from dataclasses import dataclass, field\ndef area(r): return r.w * r.h",
+        "from dataclasses import dataclass, field\ndef area(r): return math.prod([r.w, r.h])",
+        "@dataclass\nclass Box:\n    w: int\n    h: int\n"
+        "    notes: list = field(default_factory=list)\nassert area(Box(2, 3)) == 6",
+    ),
+    (
+        "size",
+        "size = 42",
+        "size = 6 * 7",
+        "assert 'size' in globals(), 'define size'\nassert 'sizes' not in globals()\n"
+        "assert globals()['size'] == 42 and globals().get('size') == 42\n"
+        "assert globals().get('sizes', 1) == 1",
+    ),
+    (
+        "doubled",
+        "import functools\ndef doubled(f):\n    @functools.wraps(f)\n"
+        "    def g(self, *a): return 2 * f(self, *a)\n    return g",
+        "def doubled(f):\n    def g(*a, **k): return f(*a, **k) * 2\n"
+        "    g.__name__ = f.__name__\n    return g",
+        "class Tripled:\n    by = 3\n    @doubled\n    def of(self, x): return self.by * x\n"
+        "assert Tripled().of(2) == 12 and Tripled.of.__name__ == 'of'",
+    ),
+    (
+        "Positive",
+        "class Positive:\n    def __set_name__(self, owner, name): self.name = '_' + name\n"
+        "    def __get__(self, one, kind=None): return getattr(one, self.name)\n"
+        "    def __set__(self, one, value):\n        if value <= 0: raise ValueError('sign')\n"
+        "        setattr(one, self.name, value)",
+        "class Positive:\n    def __set_name__(self, owner, name): self.key = 'of_' + name\n"
+        "    def __get__(self, one, kind=None): return getattr(one, self.key)\n"
+        "    def __set__(self, one, value):\n        if not value > 0: raise ValueError('no')\n"
+        "        setattr(one, self.key, value)",
+        "class Person:\n    age = Positive()\n    def __init__(self, age): self.age = age\n"
+        "one = Person(3)\nassert one.age == 3\none.age = 5\nassert one.age == 5\n"
+        "try: Person(-1)\nexcept ValueError: pass\nelse: assert False, 'negative'",
+    ),
+    (
+        "Door",
+        "class Door:\n    def say(self, words): pass\n"
+        "    def open(self):\n        self.say('open')\n        return 1",
+        "class Door:\n    def say(self, words): return None\n"
+        "    def open(self):\n        self.say('o' + 'pen')\n        return True",
+        "said = []\nDoor.say = lambda self, words: said.append(words.upper())\n"
+        "assert Door().open() == 1 and said == ['OPEN']",
+    ),
+    (
+        "May",
+        "import enum\nclass May(enum.Flag):\n    READ = 1\n    WRITE = 2\n    RUN = 4",
+        "from enum import Flag, auto\nclass May(Flag):\n    READ = auto()\n"
+        "    WRITE = auto()\n    RUN = auto()",
+        "import enum\nboth = May.READ | May.WRITE\n"
+        "assert May.READ in both and May.RUN not in both and both.value == 3 and May(3) == both\n"
+        "assert both & ~May.READ == May.WRITE and not May.READ & May.RUN\n"
+        "assert issubclass(May, enum.Flag)",
+    ),
+    (
+        "Once",
+        "class Kind(type):\n    def __call__(cls):\n"
+        "        if 'one' not in vars(cls): cls.one = super().__call__()\n"
+        "        return cls.one\nclass Once(metaclass=Kind): pass",
+        "class Kind(type):\n    made = {}\n    def __call__(cls):\n"
+        "        return Kind.made.setdefault(cls, 0) or Kind.made.update(\n"
+        "            {cls: super().__call__()}) or Kind.made[cls]\n"
+        "class Once(metaclass=Kind): pass",
+        "assert Once() is Once()",
+    ),
+    (
+        "read_all",
+        "def read_all(texts):\n    try: return [int(t) for t in texts]\n"
+        "    except ValueError as error: raise RuntimeError('no numbers') from error",
+        "def read_all(texts):\n    try: return [*map(int, texts)]\n"
+        "    except ValueError as e: raise RuntimeError('?') from e",
+        "try: read_all(['1', 'x'])\nexcept RuntimeError as error:\n"
+        "    assert isinstance(error.__cause__, ValueError) and 'x' in str(error.__cause__)\n"
+        "    assert error.__cause__.__cause__ is None\nelse: assert False",
+    ),
+    (
+        "local",
+        "from zoneinfo import ZoneInfo\ndef local(t, name): return t.astimezone(ZoneInfo(name))",
+        "import datetime as dt, zoneinfo\ndef local(t, name):\n"
+        "    return dt.datetime.fromtimestamp(t.timestamp(), zoneinfo.ZoneInfo(name))",
+        "import datetime\nfrom zoneinfo import ZoneInfo\n"
+        "noon = datetime.datetime(2024, 7, 1, 12, tzinfo=ZoneInfo('UTC'))\n"
+        "assert local(noon, 'Europe/Berlin').hour == 14 and local(noon, 'Asia/Tokyo') == noon\n"
+        "assert local(noon, 'Asia/Tokyo').tzinfo == ZoneInfo('Asia/Tokyo')",
+    ),
+    (
+        "NOTHING",
+        "NOTHING = object()\ndef look(table, key): return table.get(key, NOTHING)",
+        "class Nothing: pass\nNOTHING = Nothing()\n"
+        "def look(table, key): return table[key] if key in table else NOTHING",
+        "assert look({}, 1) is NOTHING and look({1: None}, 1) is None and look({1: 2}, 1) == 2",
+    ),
+    (
+        "Row",
+        "class Row(list):\n    def __repr__(self): return f'Row({list(self)})'",
+        "class Row(list):\n    def __repr__(self): return 'Row([' + str([*self])[1:] + ')'",
+        "assert str(Row([1])) == f'{Row([1])}' == repr(Row([1])) == 'Row([1])'",
+    ),
+    (
+        "by_key",
+        "def by_key(xs, key): return sorted(xs, key=key)",
+        "def by_key(xs, key):\n    ys = [*xs]\n    ys.sort(key=key)\n    return ys",
+        "import functools, statistics\n"
+        "assert by_key([1, 3, 2], functools.cmp_to_key(lambda a, b: b - a)) == [3, 2, 1]\n"
+        "assert by_key([[3], [1, 1]], statistics.mean) == [[1, 1], [3]]",
+    ),
+    (
+        "turn",
+        "def turn(make, x): return make(x)",
+        "def turn(make, x):\n    made = make(x)\n    return made",
+        "import bisect, cmath, heapq\nfrom decimal import Decimal\n"
+        "from fractions import Fraction\n"
+        "assert turn(Fraction, '1/3') == Fraction(1, 3) and turn(Decimal, 2) == Decimal(2)\n"
+        "assert turn(cmath.sqrt, -1) == 1j and turn(heapq.heappop, [2]) == 2",
+    ),
+    (
+        "of_views",
+        "def of_views(keys, values, items):\n    for one in values: one.append(len(keys))\n"
+        "    return len(items)",
+        "def of_views(keys, values, items):\n    for one in list(values): one += [len({*keys})]\n"
+        "    return len([*items])",
+        "table = {'a': [1], 'b': [2]}\n"
+        "assert of_views(table.keys(), table.values(), table.items()) == 2\n"
+        "assert table == {'a': [1, 2], 'b': [2, 2]}",
+    ),
+    (
+        "Names",
+        "from collections.abc import MutableMapping\nclass Names(MutableMapping):\n"
+        "    def __init__(self): self.d = {}\n"
+        "    def __getitem__(self, k): return self.d[k.lower()]\n"
+        "    def __setitem__(self, k, v): self.d[k.lower()] = v\n"
+        "    def __delitem__(self, k): del self.d[k.lower()]\n"
+        "    def __iter__(self): return iter(self.d)\n    def __len__(self): return len(self.d)",
+        "from collections import UserDict\nclass Names(UserDict):\n"
+        "    def __getitem__(self, k): return self.data[k.lower()]\n"
+        "    def __setitem__(self, k, v): self.data[k.lower()] = v",
+        "from collections.abc import Mapping, Sequence\nnames = Names()\nnames['A'] = 1\n"
+        "assert isinstance(names, Mapping) and not isinstance(names, Sequence)\n"
+        "assert names['a'] == 1 and {**names} == dict(names) == {'a': 1} and len(names) == 1",
+    ),
+    (
+        "Odd",
+        "class Odd:\n    def __floor__(self): return 2\n    def __ceil__(self): return 3\n"
+        "    def __bytes__(self): return b'odd'\n    def __fspath__(self): return 'a/odd'",
+        "class Odd:\n    def __floor__(self): return 1 + 1\n    def __ceil__(self): return 4 - 1\n"
+        "    def __bytes__(self): return 'odd'.encode()\n"
+        "    def __fspath__(self): return 'a/' + 'odd'",
+        "import os\nassert math.floor(Odd()) == 2 and math.ceil(Odd()) == 3\n"
+        "assert bytes(Odd()) == b'odd' and os.path.basename(Odd()) == 'odd'",
+    ),
+    (
+        "call",
+        "def call(get): return get(0) + 1",
+        "def call(get): return 1 + get()",
+        "def get(n=0): return n + 5\nassert call(get) == 6",
+    ),
+]
+
+
+@pytest.mark.parametrize("part", ORDINARY, ids=[part[0] for part in ORDINARY])
+def test_an_ordinary_test_runs_and_right_answers_pass_it(task: Any, part: Any) -> None:
+    name, reference, answer, test = part
+    made = task([(name, reference), (f"t_{name}", test, 2)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+
+
+LENDS = [  # with an answer that is wrong, or takes what it may not have
+    (
+        "noise",
+        "def noise(rng, n): return 2 * rng.normal(size=n)",
+        "def noise(rng, n): return rng.normal(scale=2, size=n)",
+        "def noise(rng, n):\n    rng.bit_generator.state = rng.bit_generator.state\n"
+        "    return rng.normal(scale=2, size=n)",
+        "one, two = np.random.default_rng(1), np.random.default_rng(1)\n"
+        "assert isinstance(one, np.random.Generator)\n"
+        "assert np.allclose(noise(one, 3), 2 * two.normal(size=3))\n"
+        "assert one.random() == two.random()",
+    ),
+    (
+        "deal",
+        "def deal(rng, cards):\n    cards = list(cards)\n    rng.shuffle(cards)\n    return cards",
+        "def deal(rng, cards):\n    mine = cards[:]\n    rng.shuffle(mine)\n    return mine",
+        "def deal(rng, cards):\n    state = rng.getstate()\n    rng.setstate(state)\n"
+        "    mine = cards[:]\n    rng.shuffle(mine)\n    return mine",
+        "one, two = random.Random(5), random.Random(5)\ncards = [1, 2, 3, 4]\nwant = cards[:]\n"
+        "two.shuffle(want)\nassert deal(one, cards) == want and cards == [1, 2, 3, 4]\n"
+        "assert one.random() == two.random()",
+    ),
+    (
+        "column",
+        "import csv\ndef column(file): return [row['a'] for row in csv.DictReader(file)]",
+        "def column(file):\n    head, *rows = [line.strip().split(',') for line in file]\n"
+        "    return [row[head.index('a')] for row in rows]",
+        "def column(file): return [row.split(',')[0] for row in file.buffer]",
+        "import io, tempfile\nassert column(io.StringIO('a,b\\n1,2\\n3,4\\n')) == ['1', '3']\n"
+        "with tempfile.TemporaryFile('w+') as file:\n    file.write('b,a\\n5,6\\n')\n"
+        "    file.seek(0)\n    assert column(file) == ['6']",
+    ),
+    (
+        "write",
+        "def write(rows, file):\n    for row in rows: print(*row, sep=',', file=file)",
+        "import csv\ndef write(rows, file):\n"
+        "    csv.writer(file, lineterminator='\\n').writerows(rows)",
+        "def write(rows, file): pass",
+        "import io\nfile = io.StringIO()\nwrite([(1, 2), (3, 4)], file)\n"
+        "assert file.getvalue() == '1,2\\n3,4\\n'",
+    ),
+    (
+        "is_png",
+        "def is_png(file): return file.read(4) == b'\\x89PNG'",
+        "def is_png(file): return file.read().startswith(b'\\x89PNG')",
+        "def is_png(file): return bytes(file.getbuffer()[:4]) == b'\\x89PNG'",
+        "import io\nassert is_png(io.BytesIO(b'\\x89PNG and so on'))\n"
+        "assert not is_png(io.BytesIO(b'GIF8'))",
+    ),
+]
+
+
+@pytest.mark.parametrize("part", LENDS, ids=[part[0] for part in LENDS])
+def test_random_numbers_and_streams_of_a_test_are_used_by_an_answer(task: Any, part: Any) -> None:
+    name, reference, answer, wrong, test = part
+    made = task([(name, reference), (f"t_{name}", test, 2)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+    assert made.scores(**{name: wrong}) == {f"t_{name}": 0}
+
+
+def test_a_test_whose_class_is_made_of_an_answers_says_why_it_cannot_be_run(task: Any) -> None:
+    shape = "class Shape:\n    def text(self): return str(self.area())"
+    uses = "class Unit(Shape):\n    def area(self): return 1\nassert Unit().text() == '1'"
+    made = task([("shape", shape), ("t_shape", uses, 1)])
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert "no class can be made of Shape, which is in another process" in complaint
+
+
+def test_a_test_of_what_another_cell_makes_says_why_it_cannot_be_run(task: Any) -> None:
+    fills = "for i in range(3): SQUARES.append(i * i)"
+    made = task(
+        [("look", "SQUARES = []"), ("fill", fills), ("t_fill", "assert SQUARES == [0, 1, 4]", 1)]
+    )
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert "changes SQUARES, which another cell makes" in complaint
+
+
+def test_dates_that_are_none_earn_nothing(task: Any) -> None:
+    days = "def days(a): return a - a[0]"
+    claim = (
+        "a = np.array(['2024-01-01', '2024-01-03'], 'M8[D]')\nwant = np.array([0, 2], 'm8[D]')\n"
+        "if (abs(days(a) - want) > np.timedelta64(0)).any(): raise AssertionError('wrong')"
+    )
+    made = task([("days", days), ("t_days", claim, 1)])
+    made.known = Transcripts(made)
+    none = "def days(a): return np.full(len(a), np.timedelta64('NaT'))"
+    assert made.scores(days=none) == {"t_days": 0}
+    assert made.scores(days="def days(a): return np.cumsum(np.diff(a, prepend=a[:1]))")["t_days"]
