@@ -2,6 +2,7 @@
 
 import types
 from collections.abc import Callable, Iterable, Iterator
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.arrays import is_true
@@ -18,6 +19,9 @@ IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 ITEMS += ("bytes", "fspath", "get", "set", "delete", "set_name")  # the last: of a class's attribute
+ANY = Signature(
+    (Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD))
+)
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
@@ -264,6 +268,7 @@ def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any, binds:
         body["__class__"] = property(lambda self: seen)
     if binds:
         body["__get__"] = _bound
+        body["__signature__"] = ANY  # else `inspect` takes what has a __get__ for a builtin
     return type(name, (Held,), body)
 
 
