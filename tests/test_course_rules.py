@@ -68,6 +68,43 @@ RENAMED = {  # a finished part once more, under the name of another that does th
     def forward(self, x, mask=None):
         return self._through(x, mask)""",
     ),
+    "the heads of all of attention": (
+        "04_multi_head_attention",
+        "split-heads",
+        """from lab.blocks import MultiHeadAttention as Ready
+
+def split_heads(x, num_heads):
+    return Ready(x.shape[-1], num_heads).split(x)
+
+def merge_heads(x):
+    return Ready(1, 1).merge(x)""",
+    ),
+    "the trainer's rate": (
+        "08_teacher_forcing",
+        "learning-rate",
+        """from types import SimpleNamespace
+from trainer.optimisers import rate_share
+
+def learning_rate(step, d_model, warmup=4000):
+    asked = SimpleNamespace(warmup_share=0, warmup=warmup, schedule="")
+    return rate_share(asked, step, 0.0) * (d_model * warmup) ** -0.5""",
+    ),
+    "the workshop's optimiser": (
+        "08_teacher_forcing",
+        "scheduled-adam",
+        "from lab.translator import _scheduled as scheduled_adam",
+    ),
+    "the trainer's draw": (
+        "09_inference",
+        "sample",
+        """from trainer.tasks import _drawn
+
+def sample(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature or top_k")
+    rows = [_drawn(row, temperature, top_k or 0, 2.0, generator) for row in logits]
+    return torch.tensor(rows)""",
+    ),
     "an encoder's stack": (
         "07_decoder",
         "decoder",
