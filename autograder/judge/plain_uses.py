@@ -171,8 +171,9 @@ def namespaces_shown(holds: Statement, bound: Collection[str], aliases: Aliases)
 
 def _whose_names(one: ast.expr) -> ast.expr:
     """What `keys()` is asked of, which gives texts as the whole does; anything else as it is."""
-    keys = isinstance(one, ast.Call) and expressions.called(one) == "keys"
-    return one.func.value if keys and isinstance(one.func, ast.Attribute) else one
+    if not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute):
+        return one
+    return one.func.value if one.func.attr == "keys" else one
 
 
 def _is_builtin(call: ast.Call, names: Collection[str], bound: Collection[str]) -> bool:
