@@ -34,6 +34,87 @@ FINISHED = {  # an answer that is the finished part, by chapter and question
     ("06_encoder", "encoder"): "Encoder = blocks.Encoder",
     ("07_decoder", "decoder-layer"): "from lab.blocks import DecoderLayer",
 }
+RENAMED = {  # a finished part once more, under the name of another that does the same
+    "a decoder's layer": (
+        "06_encoder",
+        "encoder-layer",
+        """class EncoderLayer(blocks.DecoderLayer):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False):
+        super().__init__(d_model, num_heads, d_ff, dropout, norm_first)
+        del self.cross_attention, self.norm3
+
+    def _mha_block(self, x, *_):
+        return 0.0
+
+    def forward(self, x, mask=None):
+        parts = self._modules
+        parts["norm3"], parts["norm2"] = parts["norm2"], nn.Identity()
+        try:
+            return super().forward(x, x, mask)
+        finally:
+            parts["norm2"] = parts.pop("norm3")""",
+    ),
+    "a decoder's stack": (
+        "06_encoder",
+        "encoder",
+        """class Encoder(blocks.Decoder):
+    def forward(self, x, mask=None):
+        return self._through(x, mask)""",
+    ),
+    "what both stacks are made of": (
+        "06_encoder",
+        "encoder",
+        """class Encoder([blocks.MultiHeadAttention, blocks._Stack][1]):
+    def forward(self, x, mask=None):
+        return self._through(x, mask)""",
+    ),
+    "the heads of all of attention": (
+        "04_multi_head_attention",
+        "split-heads",
+        """from lab.blocks import MultiHeadAttention as Ready
+
+def split_heads(x, num_heads):
+    return Ready(x.shape[-1], num_heads).split(x)
+
+def merge_heads(x):
+    return Ready(1, 1).merge(x)""",
+    ),
+    "the trainer's rate": (
+        "08_teacher_forcing",
+        "learning-rate",
+        """from types import SimpleNamespace
+from trainer.optimisers import rate_share
+
+def learning_rate(step, d_model, warmup=4000):
+    asked = SimpleNamespace(warmup_share=0, warmup=warmup, schedule="")
+    return rate_share(asked, step, 0.0) * (d_model * warmup) ** -0.5""",
+    ),
+    "the workshop's optimiser": (
+        "08_teacher_forcing",
+        "scheduled-adam",
+        "from lab.translator import _scheduled as scheduled_adam",
+    ),
+    "the trainer's draw": (
+        "09_inference",
+        "sample",
+        """from trainer.tasks import _drawn
+
+def sample(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature or top_k")
+    rows = [_drawn(row, temperature, top_k or 0, 2.0, generator) for row in logits]
+    return torch.tensor(rows)""",
+    ),
+    "an encoder's stack": (
+        "07_decoder",
+        "decoder",
+        """from lab.blocks import Encoder
+
+class Decoder(Encoder):
+    def forward(self, *given):
+        return self._through(*given)""",
+    ),
+}
 
 
 def rules_of(course: Course, source: Source, chapter: str) -> Rules:
@@ -125,6 +206,18 @@ def test_the_finished_part_is_no_answer(
     for run in runs(assignment, answers, open_fork_server, [question]).values():
         assert run.status == "forbidden", run
         assert "lab.blocks" in run.message and "write it yourself" in run.message
+
+
+@pytest.mark.parametrize("part", RENAMED)
+def test_a_finished_part_of_another_name_is_no_answer(
+    course: Course, part: str, open_fork_server: ForkServer
+):
+    chapter, question, answer = RENAMED[part]
+    assignment = read_assignment(
+        build_instructor(course, chapter).parent, course.source(chapter).parent / "rules.toml"
+    )
+    for run in runs(assignment, {question: answer}, open_fork_server, [question]).values():
+        assert run.status == "forbidden" and "write it yourself" in run.message, run
 
 
 FOLDED = {  # both have the name of a tensor's own method, which is allowed

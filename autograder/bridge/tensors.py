@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from autograder.bridge import codecs, layers, rng, views
+from autograder.bridge import codecs, layers, rng, transforms, views
 from autograder.bridge.arrays import is_shape
 from autograder.bridge.dense import (
     DTYPES,
@@ -58,6 +58,7 @@ class Tensors:
         self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.last: dict[tuple[int, int, str], Any] = {}  # what the other end has in each place
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
+        self.is_inside, self.called_inside = transforms.is_inside, transforms.called
         self.modules = Modules(peer, self)
         self.in_step = InStep(peer, self)
         self.graphs = Graphs(peer, self)

@@ -162,11 +162,18 @@ def namespaces_shown(holds: Statement, bound: Collection[str], aliases: Aliases)
             given += call.args
         elif expressions.template(call) is not None:
             given += (*call.args, *(word.value for word in call.keywords))
-    for one in filter(is_namespace, given):
+    for one in filter(is_namespace, map(_whose_names, given)):
         if isinstance(one, ast.Call) and _is_builtin(one, {"vars"}, bound):
             yield from (id(one.func) for _ in one.args if not origins_of(one.args[0], aliases))
         elif isinstance(one, ast.Attribute) and not origins_of(one.value, aliases):
             yield id(one)
+
+
+def _whose_names(one: ast.expr) -> ast.expr:
+    """What `keys()` is asked of, which gives texts as the whole does; anything else as it is."""
+    if not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute):
+        return one
+    return one.func.value if one.func.attr == "keys" else one
 
 
 def _is_builtin(call: ast.Call, names: Collection[str], bound: Collection[str]) -> bool:

@@ -82,7 +82,8 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #   memory of `x` may be laid out in any way.
 # - `merge_heads`: the way back, $(B, H, n, d_k)$ to $(B, n, D)$, heads **side by side**.
 #
-# Both leave `x` as it is, and gradients flow back through both.
+# Both leave `x` as it is, and gradients flow back through both. `lab.blocks.MultiHeadAttention`, which
+# has both as methods, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -89,8 +89,8 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 # returns, chosen anew for every token. The mask may be None, and goes on to the attention just as it
 # comes.
 #
-# The ready layers, `EncoderLayer` of `lab.blocks` and `nn.TransformerEncoderLayer`, are not allowed
-# here.
+# The ready layers, `EncoderLayer` and `DecoderLayer` of `lab.blocks`, `nn.TransformerEncoderLayer` and
+# `nn.TransformerDecoderLayer`, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -335,7 +335,7 @@ for attends, norm_first in itertools.product((True, False), repeat=2):
 #
 # Any layers will do: the tests bring their own.
 #
-# The ready stacks, `lab.blocks.Encoder` and `nn.TransformerEncoder`, are not allowed here.
+# The ready stacks, `Encoder` and `Decoder` of `lab.blocks` and `nn.TransformerEncoder`, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -498,7 +498,7 @@ for part, norm_first in itertools.product(range(3), (True, False)):
 #
 # The tests use small layers of their own, not your `DecoderLayer`.
 #
-# The ready stacks, `lab.blocks.Decoder` and `nn.TransformerDecoder`, are not allowed here.
+# The ready stacks, `Decoder` and `Encoder` of `lab.blocks` and `nn.TransformerDecoder`, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

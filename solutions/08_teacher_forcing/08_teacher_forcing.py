@@ -383,7 +383,8 @@ assert_close(
 # when training calls `optimizer.step()` and then `scheduler.step()`, over and over.
 # `torch.optim.lr_scheduler.LambdaLR` does the work: it **multiplies** the optimiser's own `lr` by
 # what your function returns, and it calls that function with the number of times that the scheduler
-# has stepped so far: 0 before the first update.
+# has stepped so far: 0 before the first update. `trainer.optimisers`, which has the rate, and
+# `lab.translator`, which has a ready optimiser, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -1071,7 +1071,7 @@ assert_close(
 # $V$. Temperature 0 means the limit: always the likeliest token. Close to 0, $e^{z_i / T}$ is too large for a float, and the draw should still be right.
 # A negative temperature and a `top_k` below 1 raise a `ValueError` that names the argument.
 # Return the ids, shape $(B)$. All chance comes from `generator`, if there is one: `torch.multinomial`
-# takes a generator.
+# takes a generator. `trainer.tasks`, which draws in this way, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -318,6 +318,11 @@ assert_close(
 visible_passed()
 ### BEGIN HIDDEN TESTS
 model = shaken(LanguageModel(13, draw((7, 12), seed=6), 1, 3, 16, 0.4), seed=2)
+assert_close(  # what is wanted below is computed with it
+    model.positional_encoding.encoding,
+    draw((7, 12), seed=6),
+    "the positions should be those of the table that is handed in",
+)
 assert_sound(
     model,
     (torch.tensor([[3, 7, 1, 9, 12], [2, 0, 10, 4, 4]]),),

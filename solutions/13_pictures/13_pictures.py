@@ -1212,6 +1212,11 @@ assert_gradients(
 model = shaken(
     Captioner(nn.Linear(5, 12, bias=False), 13, draw((7, 12), seed=6), 1, 3, 16, 0.4), seed=2
 )
+assert_close(  # what is wanted below is computed with it
+    model.positional_encoding.encoding,
+    draw((7, 12), seed=6),
+    "the positions should be those of the table that is handed in",
+)
 right_2 = by_chapter_7(model, 3, 16)
 assert_sound(
     model,

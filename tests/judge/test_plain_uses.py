@@ -25,6 +25,7 @@ def shown(line: str) -> str:
             shown,
             (
                 "print(vars(x))",
+                "print(vars(x).keys(), x.__dict__.keys(), list(vars(x).keys()))",
                 "print(x.__dict__)",
                 "print('x is', str(vars(x)), repr(x.__dict__), len(vars(x)))",
                 "print(f'{x.__dict__}, {vars(x)!r}')",
@@ -54,6 +55,8 @@ def test_what_gets_nothing_by_a_text_is_allowed(answer: str):
                 "x.__dict__['so' 'rt']()",
                 "dict(vars(x))",
                 "list(vars(x).values())",
+                "print(vars(torch).keys())",
+                "print(vars(x).keys().mapping)",
                 "dict(**x.__dict__)",
                 "kept = x.__dict__\n    print(kept)",
                 "print(*vars(x).values())",
