@@ -3,7 +3,8 @@
 `not (abs(x - y) > allowed).any()` holds wherever x is NaN, and `abs(x - y) <= 1e-9 * abs(x)` where
 it is infinite. So what passed with them, and the reference without, has to pass with numbers there
 that are far from any: a test that does not look at these places does, and loses nobody a point. Of
-what its text names, as NaN, a test may go by the places; that is left as it is.
+what its text names, or that of the instructor's functions that it uses, as NaN, a test may go by
+the places; that is left as it is.
 """
 
 import cmath
@@ -19,6 +20,7 @@ FAR, FAR_OF_HALF = 1e30, 6e4
 WORDS = "Your code gives NaN (not a number) or infinity in places where there should be numbers."
 MINDS_NAN = re.compile(
     r"nan(?![a-z])|nan(_|arg|max|mean|median|min|prod|quantile|std|sum|var)|isfin"
+    r"|(is|not|drop|fill|skip)na(?![a-z])|(is|not)null(?![a-z])"
 )
 MINDS_INF = re.compile(r"inf(?![a-z])|infinity|infty|isfin")
 NUMBERS = (int, float, complex)

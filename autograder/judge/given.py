@@ -131,6 +131,46 @@ def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
+def with_helpers(test: str, given: tuple[str, ...]) -> str:
+    """A test's text, and that of all it uses of what these texts of the instructor's define."""
+    made = _definitions(given)
+    texts, seen, todo = [test], set[str](), [*_names_of_any(parse(test))]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            for text, names in made.get(name, ()):
+                texts.append(text)
+                todo += names
+    return "\n".join(texts)
+
+
+@lru_cache(maxsize=64)
+def _definitions(given: tuple[str, ...]) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """By each name that these texts define, what defines it, with the names in that."""
+    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for source in given:
+        for part in (parse(source) or ast.Module([], [])).body:
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                bound = {part.name}
+            else:
+                bound = {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and _is_set(n)}
+            for name in bound:
+                found.setdefault(name, []).append((written(part), _names_of_any(part)))
+    return found
+
+
+def _is_set(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _names_of_any(tree: ast.AST | None) -> frozenset[str]:
+    """Names, and those of attributes, as of the functions of a module."""
+    nodes = ast.walk(tree or ast.Module([], []))
+    named = (getattr(node, "id", None) or getattr(node, "attr", None) for node in nodes)
+    return frozenset(name for name in named if isinstance(name, str))
+
+
 def operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
     """Special methods that the reference's classes have, of some questions or of all."""
     others = tuple(cell.source for cell in notebook.of_kind("readonly", "code", "solution"))

@@ -1,11 +1,13 @@
 """What is no number earns nothing where a test looks at it; where none does, it may be right."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from autograder.judge.assignment import read_assignment
 from autograder.judge.gaps import WORDS, Gaps
-from tests.judge.test_nothing import BUFFER, course
+from tests.judge.test_nothing import BUFFER, SETUP, course
 
 DOUBLE = "def f(x):\n    return x * 2"
 NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
@@ -79,7 +81,11 @@ RIGHT = {
     "elsewhere": (DOUBLE, "assert np.allclose(f(x)[1:], [2, 4])", "x * 2 + [np.nan, 0, 0]"),
     "masked": (DOUBLE, "assert np.allclose(np.where(x > 0, f(x), 0), x * 2)", "x * 2 / (x > 0)"),
     "named": (DOUBLE, "assert np.allclose(np.nan_to_num(f(x)), x * 2)", "x * 2 + [np.nan, 0, 0]"),
-    "chosen": (DOUBLE, "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()", "x * 2 / (x > 0)"),
+    "chosen": (
+        DOUBLE,
+        "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()",
+        "x * 2 / (x > 0)",
+    ),
     "large enough": ("def f(x):\n    return 1e9", "assert f(x) > 1e6", "float('inf')"),
     "low enough": (
         "def f(x):\n    return np.where(x > 0, x, -1e9)",
@@ -102,6 +108,38 @@ def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
     assert made.scores(asked=f"def f(x):\n    return {given}") == {"t_asked": 2}
 
 
+HELPERS = """\
+SOUND = np.isfinite
+
+def close(a, b):
+    sound = sound_in(a)
+    return np.allclose(a[sound], b[sound])
+
+def sound_in(a):
+    return SOUND(a)
+"""
+
+
+@pytest.mark.parametrize("home", ["a cell", "a module"])
+def test_what_the_instructors_functions_mind_a_test_that_uses_them_minds(
+    task: Any, home: str
+) -> None:
+    test = "assert close(f(x), x * 2)"
+    if home == "a cell":
+        made = task([("look", f"{SETUP}\n{HELPERS}"), ("asked", DOUBLE), ("t_asked", test, 2)])
+    else:
+        made = task(
+            [
+                ("look", SETUP),
+                ("asked", DOUBLE),
+                ("t_asked", f"import own\nassert own.{test[7:]}", 2),
+            ]
+        )
+        (made.folder / "source" / "small" / "own.py").write_text(f"import numpy as np\n{HELPERS}")
+        made.assignment = replace(read_assignment(made.folder / "source/small"), stand_in=True)
+    assert made.scores(asked="def f(x): return x * 2 + [np.nan, 0, 0]") == {"t_asked": 2}
+
+
 @pytest.mark.parametrize(
     ("source", "nan", "inf"),
     [
@@ -109,6 +147,7 @@ def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
         ("scores.masked_fill(mask, -float('inf'))", True, False),
         ("torch.nan_to_num(x)", False, True),
         ("np.nanmean(x)", False, True),
+        ("series.dropna() ** pd.isna(other)", False, True),
         ("np.isfinite(x)", False, False),
         ("finance = information = 1", True, True),
         ("torch.equal(a, b)  # math.inf", True, False),
