@@ -4,23 +4,26 @@
 it is infinite. So what passed with them, and the reference without, has to pass with numbers there
 that are far from any: a test that does not look at these places does, and loses nobody a point. Of
 what its text names, or that of the instructor's functions that it uses, as NaN, a test may go by
-the places; that is left as it is.
+the places; that is left as it is. So it is with dates that are none, and with texts of numbers.
 """
 
 import cmath
 import re
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 from autograder.common.results import Crossing, Transcript
 from autograder.judge.differences import Kept
+from autograder.judge.nothing import DATES, NAT
 
-FAR, FAR_OF_HALF = 1e30, 6e4
+FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
+TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
 WORDS = "Your code gives NaN (not a number) or infinity in places where there should be numbers."
 MINDS_NAN = re.compile(
     r"nan(?![a-z])|nan(_|arg|max|mean|median|min|prod|quantile|std|sum|var)|isfin"
-    r"|(is|not|drop|fill|skip)na(?![a-z])|(is|not)null(?![a-z])"
+    r"|(is|not|drop|fill|skip)na(?![a-z])|(is|not)null(?![a-z])|\bnat\b|isnat"
 )
 MINDS_INF = re.compile(r"inf(?![a-z])|infinity|infty|isfin")
 NUMBERS = (int, float, complex)
@@ -66,9 +69,13 @@ class Gaps:
         kind = type(value)
         if kind in (float, complex):
             return value if self._is_sound(value) else _far(value)
-        if kind in (list, tuple):
+        if kind is str:
+            return str(FAR) if self._has(value) else value
+        if kind in (list, deque) or issubclass(kind, tuple):  # also one whose parts have names
             parts = [self.filled(part) for part in value]
-            return value if all(map(_is, parts, value)) else kind(parts)
+            if all(map(_is, parts, value)):
+                return value
+            return tuple.__new__(kind, parts) if issubclass(kind, tuple) else kind(parts)
         if kind is dict:
             table = {key: self.filled(part) for key, part in value.items()}
             return value if all(map(_is, table.values(), value.values())) else table
@@ -82,6 +89,8 @@ class Gaps:
 
     def _filled_array(self, library: Any, value: Any) -> Any:
         """The same of an array, or of a tensor, whose graph goes on through its numbers."""
+        if self.nan and getattr(value.dtype, "kind", "") in ("m", "M"):
+            return _filled_dates(value)
         if not _has_floats(value):
             return value
         odd = self._odd(library, value)
@@ -94,10 +103,20 @@ class Gaps:
 
     def _has(self, value: Any) -> bool:
         if type(value) is Kept:
-            return not self._all_sound(value.numbers)
+            return self._lacks_dates(value) or not self._all_sound(value.numbers)
         if type(value) in (list, tuple, dict):
             return any(map(self._has, value.values() if type(value) is dict else value))
+        value = _number_in(value)
         return type(value) in (float, complex) and not self._is_sound(value)
+
+    def _lacks_dates(self, value: Kept, beside: Kept | None = None) -> bool:
+        """Whether one of an array's dates is none, where that beside it has one."""
+        if not self.nan or not value.dtype.startswith(DATES):
+            return False
+        none = value.numbers == NAT
+        if beside is not None and beside.dtype.startswith(DATES):
+            none = none & (beside.numbers != NAT)
+        return bool(none.any())
 
     def _lacks(self, theirs: Any, ours: Any) -> bool:
         """Whether a result, or a part of it, is no number where the other is one."""
@@ -106,7 +125,8 @@ class Gaps:
         if type(theirs) is dict and type(ours) is dict:
             return any(self._lacks(theirs[key], ours[key]) for key in theirs.keys() & ours.keys())
         if type(theirs) is Kept and type(ours) is Kept and theirs.shape == ours.shape:
-            return self._lacks_at(theirs.numbers, ours.numbers)
+            here = self._lacks_at(theirs.numbers, ours.numbers)
+            return here or self._lacks_dates(theirs, beside=ours)
         return self._has(theirs) and self._is_number(ours)
 
     def _lacks_at(self, theirs: Any, ours: Any) -> bool:
@@ -120,7 +140,8 @@ class Gaps:
     def _is_number(self, value: Any) -> bool:
         """Whether this is a number, or an array of numbers alone."""
         if type(value) is Kept:
-            return self._all_sound(value.numbers)
+            return self._all_sound(value.numbers) and not self._lacks_dates(value)
+        value = _number_in(value)
         return type(value) in NUMBERS and self._is_sound(value)
 
     def _all_sound(self, numbers: Any) -> bool:
@@ -145,6 +166,26 @@ class Gaps:
 
     def _is_sound(self, value: complex) -> bool:
         return not (self.nan and cmath.isnan(value)) and not (self.inf and cmath.isinf(value))
+
+
+def _number_in(value: Any) -> Any:
+    """The number that a text is; anything else, and a text that is none, as it is."""
+    if type(value) is not str or not TEXT.fullmatch(value.strip()[:50]):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _filled_dates(value: Any) -> Any:
+    """An array of dates with one far from any in the place of each that is none."""
+    none = value.view("int64") == NAT
+    if not none.any():
+        return value
+    made = value.copy()
+    made.view("int64")[none] = FAR_DATE
+    return made
 
 
 def _has_floats(value: Any) -> bool:

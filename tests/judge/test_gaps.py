@@ -50,6 +50,26 @@ WRONG = {
         "assert not any(abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))",
         "def f(x):\n    yield from (0.0, GAP)",
     ),
+    "a part with a name": (
+        "P = collections.namedtuple('P', 'a b')\ndef f(x):\n    return P(1.0, 2.0)",
+        "assert not abs(f(x).b - 2) > 1e-6",
+        "P = collections.namedtuple('P', 'a b')\ndef f(x):\n    return P(1.0, GAP)",
+    ),
+    "a queue": (
+        "def f(x):\n    return collections.deque([1.0, 2.0])",
+        "assert not abs(f(x)[1] - 2) > 1e-6",
+        "def f(x):\n    return collections.deque([1.0, GAP])",
+    ),
+    "the text of a number": (
+        "def f(x):\n    return f'{2:.1f}'",
+        "assert not abs(float(f(x)) - 2) > 1e-6",
+        "def f(x):\n    return str(GAP)",
+    ),
+    "dates": (
+        "def f(x):\n    return np.array([1, 2], 'm8[s]')",
+        "d = f(x) - np.array([1, 2], 'm8[s]')\nassert not (abs(d) > np.timedelta64(0)).any()",
+        "def f(x):\n    return np.array([1, 'NaT'], 'm8[s]')",
+    ),
 }
 
 
