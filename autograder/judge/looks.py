@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from autograder.bridge.line import Gone
+from autograder.bridge.outline import WITH
 from autograder.bridge.reference import Allowed, exceeds
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
@@ -218,9 +219,14 @@ class Looks(Attempts):
         Also without these numbers it has to pass once more: else it failed for another reason.
         """
         gaps = Gaps.unnamed_in(with_helpers(self.notebook.cell(run.test).source, self._given_texts))
-        if not (gaps.nan or gaps.inf) or not gaps.are_in(theirs) or not self.budget.may_repeat:
+        if not (gaps.nan or gaps.inf) or not self.budget.may_repeat:
             return run
-        found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
+        found = None
+        if gaps.are_in(theirs):
+            found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
+        if found is None and any(WITH in one.what for one in run.beside):
+            ours = self._own_run(group, run.test)
+            found = gaps.first_beside(run.beside, ours.beside) if ours else None
         if found is None:
             return run
         for fill in (None, gaps.filled):
@@ -264,10 +270,14 @@ class Looks(Attempts):
         """The first thing without entries of what an answer gives otherwise than by calls."""
         if not may_give_nothing(theirs):
             return None
+        ours = self._own_run(group, test)
+        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
+
+    def _own_run(self, group: Group, test: str) -> TestRun | None:
+        """How a test ends with the reference, and what else crossed there."""
         if group not in self.references:
             self.references[group] = self._own_runs(group)
-        ours = self.references[group].get(test)
-        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
+        return self.references[group].get(test)
 
     def _goes_by_state(self, test: str) -> bool:
         """Whether a test uses values of the instructor's that it may change itself."""

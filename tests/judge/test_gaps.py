@@ -70,6 +70,36 @@ WRONG = {
         "d = f(x) - np.array([1, 2], 'm8[s]')\nassert not (abs(d) > np.timedelta64(0)).any()",
         "def f(x):\n    return np.array([1, 'NaT'], 'm8[s]')",
     ),
+    "an object of the instructor's": (
+        "def f(x):\n    return Given(x * 2)",
+        "assert not (abs(f(x).v - x * 2) > 1e-6).any()",
+        f"def f(x):\n{SOME}    return Given(y)",
+    ),
+    "an array changed in place": (
+        "def f(t):\n    t *= 2",
+        "t = x.copy()\nf(t)\nassert not (abs(t - x * 2) > 1e-6).any()",
+        "def f(t):\n    t[1:] = GAP",
+    ),
+    "a tensor changed in place": (
+        "def f(t):\n    t *= 2",
+        "t = torch.ones(3)\nf(t)\nassert not (abs(t - 2) > 1e-6).any()",
+        "def f(t):\n    t *= 2\n    t[1:] = GAP",
+    ),
+    "a list changed in place": (
+        "def f(t):\n    t[0] = 2.0",
+        "t = [1.0, 3.0]\nf(t)\nassert not abs(t[0] - 2) > 1e-6",
+        "def f(t):\n    t[0] = GAP",
+    ),
+    "what a function of the test's is handed": (
+        "def f(g, x):\n    g(x * 2)",
+        "seen = []\nf(seen.append, x)\nassert not (abs(seen[0] - x * 2) > 1e-6).any()",
+        f"def f(g, x):\n{SOME}    g(y)",
+    ),
+    "what stands under a name": (
+        "f = [1.0, 2.0]",
+        "assert not abs(f[1] - 2) > 1e-6",
+        "f = [1.0, GAP]",
+    ),
 }
 
 
@@ -118,6 +148,36 @@ RIGHT = {
         "x / [0, 1, 1]",
     ),
 }
+
+
+BESIDE = {
+    "an object of the instructor's": (
+        "def f(x):\n    return Given([x * 2, 0.0])",
+        "assert np.allclose(f(x).v[0], x * 2)",
+        "def f(x):\n    return Given([x * 2, np.nan])",
+    ),
+    "objects that hold each other": (
+        "def f(x):\n    one = Given([x * 2, 0.0])\n    one.v.append(one)\n    return one",
+        "assert np.allclose(f(x).v[2].v[0], x * 2)",
+        "def f(x):\n    one = Given([x * 2, np.nan])\n    one.v.append(one)\n    return one",
+    ),
+    "a list changed in place": (
+        "def f(t):\n    t[:] = [2.0, 0.0]",
+        "t = [1.0, 3.0]\nf(t)\nassert t[0] == 2",
+        "def f(t):\n    t[:] = [2.0, np.nan]",
+    ),
+    "what a function of the test's is handed": (
+        "def f(g, x):\n    g(x * 2, 0.0)",
+        "seen = []\nf(lambda y, z: seen.append((y, z)), x)\nassert np.allclose(seen[0][0], x * 2)",
+        "def f(g, x):\n    g(x * 2, np.nan)",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", BESIDE)
+def test_what_is_no_number_may_be_right_where_no_call_gives_it(task: Any, way: str) -> None:
+    reference, test, answer = BESIDE[way]
+    assert course(task, reference, test).scores(asked=answer) == {"t_asked": 2}
 
 
 @pytest.mark.parametrize("way", RIGHT)
