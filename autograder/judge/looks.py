@@ -235,9 +235,10 @@ class Looks(Attempts):
                 again = self._once_more(group, run)
             finally:
                 self.fill = None
-            if again is None or again.status not in ("passed", "failed", "error", "test-error"):
+            if again is None or not self.budget.left:
                 return run
-            if fill is None and again.score < run.score:
+            # an answer that meets the number may end its process at that, or work for ever
+            if fill is None and (again.status in ("timeout", "died") or again.score < run.score):
                 return run
         if again.score >= run.score:
             return run

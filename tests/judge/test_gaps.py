@@ -235,3 +235,15 @@ def test_what_the_instructors_functions_mind_a_test_that_uses_them_minds(
 )
 def test_what_a_test_names_it_may_mind(source: str, nan: bool, inf: bool) -> None:
     assert Gaps.unnamed_in(source) == Gaps(nan, inf)
+
+
+def test_an_answer_that_ends_where_it_meets_the_number_keeps_nothing(task: Any) -> None:
+    known = "import os\ndef f(x):\n    return x * 2\ndef g(y):\n    return y.sum() * 0"
+    test = "y = f(x)\nassert g(y) == 0 and not (abs(y - x * 2) > 1e-6).any()"
+    wrong = (
+        f"import os\ndef f(x):\n{SOME}    return y\n"
+        "def g(y):\n    if not (abs(y) < 99).all() and (y == y).all():\n        os._exit(0)\n"
+        "    return 0"
+    )
+    made = course(task, known, test)
+    assert made.scores(asked=wrong.replace("GAP", "float('nan')")) == {"t_asked": 0}
