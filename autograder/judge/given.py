@@ -13,6 +13,7 @@ from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
+from autograder.judge import examples
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 
@@ -29,7 +30,12 @@ INSTEAD["__index__"] = "__int__"
 def new_space(notebook: Notebook) -> Space:
     """The names of a notebook's tests, none of them known yet."""
     answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
-
+    examples.trust(
+        text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for text in _constants(cell.source)
+    )
     live = frozenset(name for source in answers for name in _used_by_functions(source))
     return Space(
         live=live,
