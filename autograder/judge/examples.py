@@ -18,8 +18,8 @@ def trust(texts: Iterable[str]) -> None:
     for text in texts:
         if ">>>" in text:
             _KNOWN.update(one.source for one in _examples(text))
-    doctest.DocTestParser.get_examples = _get_examples
-    vars(doctest)["compile"] = _guarded
+    module: Any = doctest
+    module.DocTestParser.get_examples, module.compile = _get_examples, _guarded
 
 
 def _examples(text: str) -> list[doctest.Example]:
