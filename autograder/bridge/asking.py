@@ -137,6 +137,7 @@ class Asking:
             if message.moved:
                 moved = [message.encoder.kept[place] for place in sorted(message.moved)]
                 self.peer.beside.note(label + CHANGES, moved)
+                self._fill_in(message)
             incoming.begin(told)
             value = incoming.value(frame.tree.get("r"))
             if message.noted or message.holders:
@@ -179,6 +180,16 @@ class Asking:
         if self.peer.records.classes:
             self.peer.records.answered(incoming, message, tree)
         return changed
+
+    def _fill_in(self, message: "Outgoing") -> None:
+        """Have what the call has changed hold what a test gets in the place of it."""
+        if not self.peer.runs_test or self.peer.fill is None:
+            return
+        for place in sorted(message.moved - message.kept_away):
+            ours = message.encoder.kept[place]
+            made = self.peer.fill(ours)
+            if made is not ours:
+                self.peer.changing.put(ours, made)
 
     def repeat(self, function: Any, asked: "Asked") -> Any:
         """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""

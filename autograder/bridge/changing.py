@@ -115,6 +115,15 @@ class Changing:
         else:
             arrays.overwrite(ours, incoming.value(node))
 
+    def put(self, ours: Any, made: Any) -> None:
+        """Make a value of ours in place what another one of its kind is."""
+        if type(ours) in HOLDERS:
+            put_in(ours, made)
+        elif self.peer.tensors and self.peer.tensors.knows(ours):
+            self.peer.tensors.overwrite(ours, made)
+        else:
+            arrays.overwrite(ours, made)
+
     # --- answering ----------------------------------------------------------------------------
 
     def may_set(self, target: Any) -> bool:

@@ -1,9 +1,11 @@
 """What came from an answer otherwise than as a plain result, in outline: of what it has entries."""
 
+import cmath
 import collections
 import math
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import arrays, based, library, shapes
@@ -21,6 +23,7 @@ SMALL = 50  # parts of an object that is told wherever it stands
 NUMBERS = (bool, int, float, complex)
 KEYS = (str, int, bool, bytes, type(None))
 CHANGES, HANDS_OVER = " changes", " hands over"  # after the label of the call that does it
+WITH = " with "  # after a label: what its value has in places, "nan" or "inf", in a note of its own
 HOLDS = "holds "  # before the name of a module's parameter or buffer
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 
@@ -36,9 +39,12 @@ class Beside:
         """Keep in outline what came from an answer."""
         is_wanted = self.peer.transcript.crossings is not None and not self.peer.is_free
         if is_wanted and len(self.kept) < MOST:
-            made = outline(value, self.peer.records.shape)
+            outline = _Outline(self.peer.records.shape)
+            made = outline.of(value, 0)
             if made is not None:
                 self.kept.append(Crossing(label, (), made))
+                gaps = sorted(outline.gaps)
+                self.kept += (Crossing(f"{label}{WITH}{gap}", (), 1.0) for gap in gaps)
 
 
 def outline(value: Any, shape_of: Callable[[type], shapes.Shape]) -> Any:
@@ -47,6 +53,21 @@ def outline(value: Any, shape_of: Callable[[type], shapes.Shape]) -> Any:
     Tables are dicts, and so is what an object of the instructor's holds; all sequences are lists.
     """
     return _Outline(shape_of).of(value, 0)
+
+
+def _gaps_in(value: Any) -> set[str]:
+    """Of a number, an array or a tensor, whether NaN or infinity stand in it: "nan", "inf"."""
+    found = set[str]()
+    if type(value) in (float, complex):
+        found |= {"nan"} if cmath.isnan(value) else found
+        return found | ({"inf"} if cmath.isinf(value) else found)
+    if "float" in str(value.dtype) or "complex" in str(value.dtype):
+        with suppress(TypeError, RuntimeError):  # a kind of numbers that nothing compares
+            if bool((value != value).any()):
+                found.add("nan")
+            if bool((abs(value) == math.inf).any()):
+                found.add("inf")
+    return found
 
 
 def is_all_nan(numbers: Any) -> bool:
@@ -66,6 +87,7 @@ class _Outline:
 
     def __init__(self, shape_of: Callable[[type], shapes.Shape]) -> None:
         self.shape_of = shape_of
+        self.gaps = set[str]()  # whether NaN or infinity stand in it
         self.parts = 0  # of what is made, with those that stand in several places
         self.known: dict[int, tuple[Any, int]] = {}  # outlines of objects and their parts, by id
 
@@ -76,6 +98,7 @@ class _Outline:
         if self.parts > MOST_PARTS or depth > DEEPEST:
             return None
         if kind in NUMBERS:
+            self.gaps |= _gaps_in(value) if kind in (float, complex) else set()
             return value
         if based.is_value(value):
             return self.of(based.as_plain(value), depth + 1)
@@ -92,6 +115,7 @@ class _Outline:
             return None
         if 0 in value.shape:
             return []
+        self.gaps |= _gaps_in(value)
         return math.nan if is_all_nan(value) else 1.0
 
     def _of_table(self, table: dict[Any, Any], depth: int) -> dict[Any, Any]:

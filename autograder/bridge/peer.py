@@ -130,6 +130,8 @@ class Peer:
         if name:
             self.named(found, name)
             self.beside.note(name, found)
+            if self.runs_test and self.fill is not None:
+                return self.fill(found)
         return found
 
     def named(self, value: Any, name: str) -> None:

@@ -3,25 +3,33 @@
 `not (abs(x - y) > allowed).any()` holds wherever x is NaN, and `abs(x - y) <= 1e-9 * abs(x)` where
 it is infinite. So what passed with them, and the reference without, has to pass with numbers there
 that are far from any: a test that does not look at these places does, and loses nobody a point. Of
-what its text names, as NaN, a test may go by the places; that is left as it is.
+what its text names, or that of the instructor's functions that it uses, as NaN, a test may go by
+the places; that is left as it is. So it is with dates that are none, and with texts of numbers.
 """
 
 import cmath
 import re
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.bridge.outline import WITH
+from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.common.results import Crossing, Transcript
 from autograder.judge.differences import Kept
+from autograder.judge.nothing import DATES, NAT
 
-FAR, FAR_OF_HALF = 1e30, 6e4
+FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
+TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
 WORDS = "Your code gives NaN (not a number) or infinity in places where there should be numbers."
 MINDS_NAN = re.compile(
     r"nan(?![a-z])|nan(_|arg|max|mean|median|min|prod|quantile|std|sum|var)|isfin"
+    r"|(is|not|drop|fill|skip)na(?![a-z])|(is|not)null(?![a-z])|\bnat\b|isnat"
 )
 MINDS_INF = re.compile(r"inf(?![a-z])|infinity|infty|isfin")
 NUMBERS = (int, float, complex)
+DEEPEST = 20  # that a result is filled
 
 
 @dataclass(frozen=True)
@@ -59,43 +67,39 @@ class Gaps:
                 return call
         return None
 
-    def filled(self, value: Any) -> Any:
-        """A result with numbers far from any in their place; the same object if it has none."""
-        kind = type(value)
-        if kind in (float, complex):
-            return value if self._is_sound(value) else _far(value)
-        if kind in (list, tuple):
-            parts = [self.filled(part) for part in value]
-            return value if all(map(_is, parts, value)) else kind(parts)
-        if kind is dict:
-            table = {key: self.filled(part) for key, part in value.items()}
-            return value if all(map(_is, table.values(), value.values())) else table
-        for library, name in (("numpy", "ndarray"), ("torch", "Tensor")):
-            module: Any = sys.modules.get(library)
-            if module is not None and kind is getattr(module, name):
-                return self._filled_array(module, value)
-        numpy: Any = sys.modules.get("numpy")
-        is_one = numpy is not None and isinstance(value, numpy.inexact)
-        return kind(_far(value)) if is_one and not self._is_sound(complex(value)) else value
+    def first_beside(self, theirs: Transcript, ours: Transcript) -> Crossing | None:
+        """The first note of one in what came otherwise than by calls, if the reference has none."""
+        known = {one.what for one in ours}
+        kinds = {name for name in ("nan", "inf") if getattr(self, name)}
+        for one in theirs:
+            whole, _, kind = one.what.rpartition(WITH)
+            if kind in kinds and whole in known and one.what not in known:
+                return one
+        return None
 
-    def _filled_array(self, library: Any, value: Any) -> Any:
-        """The same of an array, or of a tensor, whose graph goes on through its numbers."""
-        if not _has_floats(value):
-            return value
-        odd = self._odd(library, value)
-        if not bool(odd.any()):
-            return value
-        far = FAR_OF_HALF if value.dtype.itemsize == 2 else FAR
-        low = library.where(value == -float("inf"), -far, far)
-        made = library.where(odd, low, value)
-        return made.astype(value.dtype) if library is sys.modules["numpy"] else made.to(value.dtype)
+    def filled(self, value: Any) -> Any:
+        """A result with numbers far from any in their place; the same object if it has none.
+
+        Objects of the instructor's classes, which are made here for an answer, are so themselves.
+        """
+        return _Filler(self).of(value, 0)
 
     def _has(self, value: Any) -> bool:
         if type(value) is Kept:
-            return not self._all_sound(value.numbers)
+            return self._lacks_dates(value) or not self._all_sound(value.numbers)
         if type(value) in (list, tuple, dict):
             return any(map(self._has, value.values() if type(value) is dict else value))
-        return type(value) in (float, complex) and not self._is_sound(value)
+        value = _number_in(value)
+        return type(value) in (float, complex) and not self.is_sound(value)
+
+    def _lacks_dates(self, value: Kept, beside: Kept | None = None) -> bool:
+        """Whether one of an array's dates is none, where that beside it has one."""
+        if not self.nan or not value.dtype.startswith(DATES):
+            return False
+        none = value.numbers == NAT
+        if beside is not None and beside.dtype.startswith(DATES):
+            none = none & (beside.numbers != NAT)
+        return bool(none.any())
 
     def _lacks(self, theirs: Any, ours: Any) -> bool:
         """Whether a result, or a part of it, is no number where the other is one."""
@@ -104,7 +108,8 @@ class Gaps:
         if type(theirs) is dict and type(ours) is dict:
             return any(self._lacks(theirs[key], ours[key]) for key in theirs.keys() & ours.keys())
         if type(theirs) is Kept and type(ours) is Kept and theirs.shape == ours.shape:
-            return self._lacks_at(theirs.numbers, ours.numbers)
+            here = self._lacks_at(theirs.numbers, ours.numbers)
+            return here or self._lacks_dates(theirs, beside=ours)
         return self._has(theirs) and self._is_number(ours)
 
     def _lacks_at(self, theirs: Any, ours: Any) -> bool:
@@ -118,8 +123,9 @@ class Gaps:
     def _is_number(self, value: Any) -> bool:
         """Whether this is a number, or an array of numbers alone."""
         if type(value) is Kept:
-            return self._all_sound(value.numbers)
-        return type(value) in NUMBERS and self._is_sound(value)
+            return self._all_sound(value.numbers) and not self._lacks_dates(value)
+        value = _number_in(value)
+        return type(value) in NUMBERS and self.is_sound(value)
 
     def _all_sound(self, numbers: Any) -> bool:
         if isinstance(numbers, list):
@@ -131,18 +137,102 @@ class Gaps:
         import numpy  # where there is none, arrays are kept as lists, whose parts are plain
 
         if getattr(numbers, "dtype", None) is None:
-            return numpy.bool_(type(numbers) not in (float, complex) or self._is_sound(numbers))
+            return numpy.bool_(type(numbers) not in (float, complex) or self.is_sound(numbers))
         if not _has_floats(numbers):
             return numpy.ones(numbers.shape, dtype=bool)
-        return ~self._odd(numpy, numbers)
+        return ~self.odd(numpy, numbers)
 
-    def _odd(self, library: Any, value: Any) -> Any:
+    def odd(self, library: Any, value: Any) -> Any:
+        """True where an array, or a tensor, has one of them."""
         if self.nan and self.inf:
             return ~library.isfinite(value)
         return library.isnan(value) if self.nan else library.isinf(value)
 
-    def _is_sound(self, value: complex) -> bool:
+    def is_sound(self, value: complex) -> bool:
+        """Whether a number is none of them."""
         return not (self.nan and cmath.isnan(value)) and not (self.inf and cmath.isinf(value))
+
+
+class _Filler:
+    """Fills one result; an object that stands in many places is filled once."""
+
+    def __init__(self, gaps: Gaps) -> None:
+        self.gaps = gaps
+        self.seen: set[int] = set()  # objects of the instructor's classes, by id
+
+    def of(self, value: Any, depth: int) -> Any:
+        """What stands in the place of a value, or of a part of it this deep in it."""
+        kind = type(value)
+        if depth > DEEPEST:
+            return value
+        if kind in (float, complex):
+            return value if self.gaps.is_sound(value) else _far(value)
+        if kind is str:
+            number = _number_in(value)
+            return value if number is value or self.gaps.is_sound(number) else str(_far(number))
+        if kind in (list, deque) or issubclass(kind, tuple):  # also one whose parts have names
+            parts = [self.of(part, depth + 1) for part in value]
+            if all(map(_is, parts, value)):
+                return value
+            return tuple.__new__(kind, parts) if issubclass(kind, tuple) else kind(parts)
+        if kind is dict:
+            table = {key: self.of(part, depth + 1) for key, part in value.items()}
+            return value if all(map(_is, table.values(), value.values())) else table
+        return self._object(value, depth) if is_one(value) else self._numbers(value)
+
+    def _object(self, value: Any, depth: int) -> Any:
+        if id(value) not in self.seen:
+            self.seen.add(id(value))
+            for name, part in attributes(value, shape_of(type(value))).items():
+                made = self.of(part, depth + 1)
+                if made is not part:
+                    object.__setattr__(value, name, made)
+        return value
+
+    def _numbers(self, value: Any) -> Any:
+        """The same of an array, of a tensor, of a number of NumPy's, or of none of them."""
+        for library, name in (("numpy", "ndarray"), ("torch", "Tensor")):
+            module: Any = sys.modules.get(library)
+            if module is not None and type(value) is getattr(module, name):
+                return self._array(module, value)
+        numpy: Any = sys.modules.get("numpy")
+        if numpy is None or not issubclass(type(value), numpy.inexact):
+            return value
+        return value if self.gaps.is_sound(complex(value)) else type(value)(_far(value))
+
+    def _array(self, library: Any, value: Any) -> Any:
+        """A tensor's graph goes on through its numbers."""
+        if self.gaps.nan and getattr(value.dtype, "kind", "") in ("m", "M"):
+            return _filled_dates(value)
+        if not _has_floats(value):
+            return value
+        odd = self.gaps.odd(library, value)
+        if not bool(odd.any()):
+            return value
+        far = FAR_OF_HALF if value.dtype.itemsize == 2 else FAR
+        low = library.where(value == -float("inf"), -far, far)
+        made = library.where(odd, low, value)
+        return made.astype(value.dtype) if library is sys.modules["numpy"] else made.to(value.dtype)
+
+
+def _number_in(value: Any) -> Any:
+    """The number that a text is; anything else, and a text that is none, as it is."""
+    if type(value) is not str or not TEXT.fullmatch(value.strip()[:50]):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _filled_dates(value: Any) -> Any:
+    """An array of dates with one far from any in the place of each that is none."""
+    none = value.view("int64") == NAT
+    if not none.any():
+        return value
+    made = value.copy()
+    made.view("int64")[none] = FAR_DATE
+    return made
 
 
 def _has_floats(value: Any) -> bool:

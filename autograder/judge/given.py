@@ -13,6 +13,7 @@ from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
+from autograder.judge import examples, unpickling
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 
@@ -29,7 +30,13 @@ INSTEAD["__index__"] = "__int__"
 def new_space(notebook: Notebook) -> Space:
     """The names of a notebook's tests, none of them known yet."""
     answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
-
+    unpickling.watch()
+    examples.trust(
+        text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for text in _constants(cell.source)
+    )
     live = frozenset(name for source in answers for name in _used_by_functions(source))
     return Space(
         live=live,
@@ -129,6 +136,46 @@ def _used_by(sources: tuple[str, ...], given: tuple[str, ...]) -> frozenset[str]
 
 def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def with_helpers(test: str, given: tuple[str, ...]) -> str:
+    """A test's text, and that of all it uses of what these texts of the instructor's define."""
+    made = _definitions(given)
+    texts, seen, todo = [test], set[str](), [*_names_of_any(parse(test))]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            for text, names in made.get(name, ()):
+                texts.append(text)
+                todo += names
+    return "\n".join(texts)
+
+
+@lru_cache(maxsize=64)
+def _definitions(given: tuple[str, ...]) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """By each name that these texts define, what defines it, with the names in that."""
+    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for source in given:
+        for part in (parse(source) or ast.Module([], [])).body:
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                bound = {part.name}
+            else:
+                bound = {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and _is_set(n)}
+            for name in bound:
+                found.setdefault(name, []).append((written(part), _names_of_any(part)))
+    return found
+
+
+def _is_set(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _names_of_any(tree: ast.AST | None) -> frozenset[str]:
+    """Names, and those of attributes, as of the functions of a module."""
+    nodes = ast.walk(tree or ast.Module([], []))
+    named = (getattr(node, "id", None) or getattr(node, "attr", None) for node in nodes)
+    return frozenset(name for name in named if isinstance(name, str))
 
 
 def operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:

@@ -6,17 +6,20 @@ from functools import cached_property
 from typing import Any
 
 from autograder.bridge.line import Gone
+from autograder.bridge.outline import WITH
 from autograder.bridge.reference import Allowed, exceeds
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number, is_no_score
+from autograder.judge.beside import files_of
 from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
 from autograder.judge.gaps import WORDS as NO_NUMBERS
 from autograder.judge.gaps import Gaps
+from autograder.judge.given import locked, with_helpers
 from autograder.judge.nothing import (
     attributes_of_its_own,
     gives_nothing,
@@ -215,10 +218,15 @@ class Looks(Attempts):
 
         Also without these numbers it has to pass once more: else it failed for another reason.
         """
-        gaps = Gaps.unnamed_in(self.notebook.cell(run.test).source)
-        if not (gaps.nan or gaps.inf) or not gaps.are_in(theirs) or not self.budget.may_repeat:
+        gaps = Gaps.unnamed_in(with_helpers(self.notebook.cell(run.test).source, self._given_texts))
+        if not (gaps.nan or gaps.inf) or not self.budget.may_repeat:
             return run
-        found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
+        found = None
+        if gaps.are_in(theirs):
+            found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
+        if found is None and any(WITH in one.what for one in run.beside):
+            ours = self._own_run(group, run.test)
+            found = gaps.first_beside(run.beside, ours.beside) if ours else None
         if found is None:
             return run
         for fill in (None, gaps.filled):
@@ -227,9 +235,10 @@ class Looks(Attempts):
                 again = self._once_more(group, run)
             finally:
                 self.fill = None
-            if again is None or again.status not in ("passed", "failed", "error", "test-error"):
+            if again is None or not self.budget.left:
                 return run
-            if fill is None and again.score < run.score:
+            # an answer that meets the number may end its process at that, or work for ever
+            if fill is None and (again.status in ("timeout", "died") or again.score < run.score):
                 return run
         if again.score >= run.score:
             return run
@@ -238,6 +247,13 @@ class Looks(Attempts):
         if again.status == "passed":
             return lost
         return replace(lost, status="failed", error="AssertionError", message=NO_NUMBERS)
+
+    @cached_property
+    def _given_texts(self) -> tuple[str, ...]:
+        """The instructor's cells besides answers and tests, and modules beside the notebook."""
+        found = files_of(self.assignment.digest, self.assignment.folder, self.assignment.files)
+        helpers = [text.decode(errors="replace") for name, text in found if name.endswith(".py")]
+        return *locked(self.notebook), *helpers
 
     def _once_more(self, group: Group, run: TestRun) -> TestRun | None:
         """How a test ends in a new process, with what stood in for other answers."""
@@ -255,10 +271,14 @@ class Looks(Attempts):
         """The first thing without entries of what an answer gives otherwise than by calls."""
         if not may_give_nothing(theirs):
             return None
+        ours = self._own_run(group, test)
+        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
+
+    def _own_run(self, group: Group, test: str) -> TestRun | None:
+        """How a test ends with the reference, and what else crossed there."""
         if group not in self.references:
             self.references[group] = self._own_runs(group)
-        ours = self.references[group].get(test)
-        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
+        return self.references[group].get(test)
 
     def _goes_by_state(self, test: str) -> bool:
         """Whether a test uses values of the instructor's that it may change itself."""

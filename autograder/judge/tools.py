@@ -7,6 +7,8 @@ and reach nothing below it.
 
 import functools
 import io
+import sys
+import types
 from typing import Any
 
 from autograder.bridge.rng import draws
@@ -23,6 +25,8 @@ STREAMING = frozenset(
 )
 KEPT = frozenset(("bit_generator", "spawn", "seed"))
 KEPT |= {"get_state", "set_state", "getstate", "setstate"}
+ENDLESS = frozenset(("zipf", "vonmises"))  # of `RandomState`: with some numbers they draw for ever
+METHODS = (types.MethodType, types.BuiltinMethodType)
 
 
 def is_tool(value: Any) -> bool:
@@ -31,10 +35,11 @@ def is_tool(value: Any) -> bool:
 
 
 def is_method(value: Any) -> bool:
-    """Whether this is a method of such an object that an answer may use."""
-    owner = getattr(value, "__self__", None)
-    name = getattr(value, "__name__", None)
-    return uses_of(type(owner), name) is True and getattr(owner, str(name), None) == value
+    """Whether this is a method of such an object that an answer may use; asks no test's object."""
+    if type(value) not in METHODS:
+        return False
+    owner, name = value.__self__, value.__name__
+    return uses_of(type(owner), name) is True and getattr(owner, name, None) == value
 
 
 def uses_of(kind: type, name: str | None) -> bool | None:
@@ -47,5 +52,12 @@ def uses_of(kind: type, name: str | None) -> bool | None:
     if kind in STREAMS:
         return name in STREAMING
     if draws(kind):
-        return name is not None and not name.startswith("_") and name not in KEPT
+        stays = KEPT | ENDLESS if _is_old(kind) else KEPT
+        return name is not None and not name.startswith("_") and name not in stays
     return None
+
+
+def _is_old(kind: type) -> bool:
+    """Whether random numbers are of NumPy's first kind, which is left as it is, faults and all."""
+    numpy: Any = sys.modules.get("numpy.random")
+    return numpy is not None and kind is numpy.RandomState

@@ -1,11 +1,13 @@
 """What is no number earns nothing where a test looks at it; where none does, it may be right."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from autograder.judge.assignment import read_assignment
 from autograder.judge.gaps import WORDS, Gaps
-from tests.judge.test_nothing import BUFFER, course
+from tests.judge.test_nothing import BUFFER, SETUP, course
 
 DOUBLE = "def f(x):\n    return x * 2"
 NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
@@ -48,6 +50,56 @@ WRONG = {
         "assert not any(abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))",
         "def f(x):\n    yield from (0.0, GAP)",
     ),
+    "a part with a name": (
+        "P = collections.namedtuple('P', 'a b')\ndef f(x):\n    return P(1.0, 2.0)",
+        "assert not abs(f(x).b - 2) > 1e-6",
+        "P = collections.namedtuple('P', 'a b')\ndef f(x):\n    return P(1.0, GAP)",
+    ),
+    "a queue": (
+        "def f(x):\n    return collections.deque([1.0, 2.0])",
+        "assert not abs(f(x)[1] - 2) > 1e-6",
+        "def f(x):\n    return collections.deque([1.0, GAP])",
+    ),
+    "the text of a number": (
+        "def f(x):\n    return f'{2:.1f}'",
+        "assert not abs(float(f(x)) - 2) > 1e-6",
+        "def f(x):\n    return str(GAP)",
+    ),
+    "dates": (
+        "def f(x):\n    return np.array([1, 2], 'm8[s]')",
+        "d = f(x) - np.array([1, 2], 'm8[s]')\nassert not (abs(d) > np.timedelta64(0)).any()",
+        "def f(x):\n    return np.array([1, 'NaT'], 'm8[s]')",
+    ),
+    "an object of the instructor's": (
+        "def f(x):\n    return Given(x * 2)",
+        "assert not (abs(f(x).v - x * 2) > 1e-6).any()",
+        f"def f(x):\n{SOME}    return Given(y)",
+    ),
+    "an array changed in place": (
+        "def f(t):\n    t *= 2",
+        "t = x.copy()\nf(t)\nassert not (abs(t - x * 2) > 1e-6).any()",
+        "def f(t):\n    t[1:] = GAP",
+    ),
+    "a tensor changed in place": (
+        "def f(t):\n    t *= 2",
+        "t = torch.ones(3)\nf(t)\nassert not (abs(t - 2) > 1e-6).any()",
+        "def f(t):\n    t *= 2\n    t[1:] = GAP",
+    ),
+    "a list changed in place": (
+        "def f(t):\n    t[0] = 2.0",
+        "t = [1.0, 3.0]\nf(t)\nassert not abs(t[0] - 2) > 1e-6",
+        "def f(t):\n    t[0] = GAP",
+    ),
+    "what a function of the test's is handed": (
+        "def f(g, x):\n    g(x * 2)",
+        "seen = []\nf(seen.append, x)\nassert not (abs(seen[0] - x * 2) > 1e-6).any()",
+        f"def f(g, x):\n{SOME}    g(y)",
+    ),
+    "what stands under a name": (
+        "f = [1.0, 2.0]",
+        "assert not abs(f[1] - 2) > 1e-6",
+        "f = [1.0, GAP]",
+    ),
 }
 
 
@@ -79,7 +131,11 @@ RIGHT = {
     "elsewhere": (DOUBLE, "assert np.allclose(f(x)[1:], [2, 4])", "x * 2 + [np.nan, 0, 0]"),
     "masked": (DOUBLE, "assert np.allclose(np.where(x > 0, f(x), 0), x * 2)", "x * 2 / (x > 0)"),
     "named": (DOUBLE, "assert np.allclose(np.nan_to_num(f(x)), x * 2)", "x * 2 + [np.nan, 0, 0]"),
-    "chosen": (DOUBLE, "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()", "x * 2 / (x > 0)"),
+    "chosen": (
+        DOUBLE,
+        "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()",
+        "x * 2 / (x > 0)",
+    ),
     "large enough": ("def f(x):\n    return 1e9", "assert f(x) > 1e6", "float('inf')"),
     "low enough": (
         "def f(x):\n    return np.where(x > 0, x, -1e9)",
@@ -94,12 +150,74 @@ RIGHT = {
 }
 
 
+BESIDE = {
+    "an object of the instructor's": (
+        "def f(x):\n    return Given([x * 2, 0.0])",
+        "assert np.allclose(f(x).v[0], x * 2)",
+        "def f(x):\n    return Given([x * 2, np.nan])",
+    ),
+    "objects that hold each other": (
+        "def f(x):\n    one = Given([x * 2, 0.0])\n    one.v.append(one)\n    return one",
+        "assert np.allclose(f(x).v[2].v[0], x * 2)",
+        "def f(x):\n    one = Given([x * 2, np.nan])\n    one.v.append(one)\n    return one",
+    ),
+    "a list changed in place": (
+        "def f(t):\n    t[:] = [2.0, 0.0]",
+        "t = [1.0, 3.0]\nf(t)\nassert t[0] == 2",
+        "def f(t):\n    t[:] = [2.0, np.nan]",
+    ),
+    "what a function of the test's is handed": (
+        "def f(g, x):\n    g(x * 2, 0.0)",
+        "seen = []\nf(lambda y, z: seen.append((y, z)), x)\nassert np.allclose(seen[0][0], x * 2)",
+        "def f(g, x):\n    g(x * 2, np.nan)",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", BESIDE)
+def test_what_is_no_number_may_be_right_where_no_call_gives_it(task: Any, way: str) -> None:
+    reference, test, answer = BESIDE[way]
+    assert course(task, reference, test).scores(asked=answer) == {"t_asked": 2}
+
+
 @pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.filterwarnings("ignore:(divide|invalid)")
 def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
     reference, test, given = RIGHT[way]
     made = course(task, reference, test)
     assert made.scores(asked=f"def f(x):\n    return {given}") == {"t_asked": 2}
+
+
+HELPERS = """\
+SOUND = np.isfinite
+
+def close(a, b):
+    sound = sound_in(a)
+    return np.allclose(a[sound], b[sound])
+
+def sound_in(a):
+    return SOUND(a)
+"""
+
+
+@pytest.mark.parametrize("home", ["a cell", "a module"])
+def test_what_the_instructors_functions_mind_a_test_that_uses_them_minds(
+    task: Any, home: str
+) -> None:
+    test = "assert close(f(x), x * 2)"
+    if home == "a cell":
+        made = task([("look", f"{SETUP}\n{HELPERS}"), ("asked", DOUBLE), ("t_asked", test, 2)])
+    else:
+        made = task(
+            [
+                ("look", SETUP),
+                ("asked", DOUBLE),
+                ("t_asked", f"import own\nassert own.{test[7:]}", 2),
+            ]
+        )
+        (made.folder / "source" / "small" / "own.py").write_text(f"import numpy as np\n{HELPERS}")
+        made.assignment = replace(read_assignment(made.folder / "source/small"), stand_in=True)
+    assert made.scores(asked="def f(x): return x * 2 + [np.nan, 0, 0]") == {"t_asked": 2}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +227,7 @@ def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
         ("scores.masked_fill(mask, -float('inf'))", True, False),
         ("torch.nan_to_num(x)", False, True),
         ("np.nanmean(x)", False, True),
+        ("series.dropna() ** pd.isna(other)", False, True),
         ("np.isfinite(x)", False, False),
         ("finance = information = 1", True, True),
         ("torch.equal(a, b)  # math.inf", True, False),
@@ -116,3 +235,15 @@ def test_what_is_no_number_may_be_right(task: Any, way: str) -> None:
 )
 def test_what_a_test_names_it_may_mind(source: str, nan: bool, inf: bool) -> None:
     assert Gaps.unnamed_in(source) == Gaps(nan, inf)
+
+
+def test_an_answer_that_ends_where_it_meets_the_number_keeps_nothing(task: Any) -> None:
+    known = "import os\ndef f(x):\n    return x * 2\ndef g(y):\n    return y.sum() * 0"
+    test = "y = f(x)\nassert g(y) == 0 and not (abs(y - x * 2) > 1e-6).any()"
+    wrong = (
+        f"import os\ndef f(x):\n{SOME}    return y\n"
+        "def g(y):\n    if not (abs(y) < 99).all() and (y == y).all():\n        os._exit(0)\n"
+        "    return 0"
+    )
+    made = course(task, known, test)
+    assert made.scores(asked=wrong.replace("GAP", "float('nan')")) == {"t_asked": 0}

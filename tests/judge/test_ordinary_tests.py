@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from autograder.judge import rehearsal
+from autograder.judge.tools import is_method, uses_of
 from tests.judge.small_course import (
     Transcripts,
 )
@@ -178,6 +180,14 @@ ORDINARY = [  # a question, an answer in other words, a test
         "def call(get): return 1 + get()",
         "def get(n=0): return n + 5\nassert call(get) == 6",
     ),
+    (
+        "last",
+        "def last(rows): return rows[1]",
+        "def last(rows): return rows[len(rows) - 1]",
+        "class Rows:\n    def __init__(self): self.cells = {'a': 1}\n"
+        "    def __len__(self): return 2\n    def __getitem__(self, n): return [3, 4][n]\n"
+        "    def __getattr__(self, name): return self.cells[name]\nassert last(Rows()) == 4",
+    ),
 ]
 
 
@@ -250,6 +260,14 @@ def test_random_numbers_and_streams_of_a_test_are_used_by_an_answer(task: Any, p
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
     assert made.scores(**{name: wrong}) == {f"t_{name}": 0}
+
+
+def test_no_draw_of_an_answer_lasts_for_ever_where_no_clock_can_end_it() -> None:
+    old, new = np.random.RandomState(0), np.random.default_rng(0)
+    for name in ("zipf", "vonmises"):
+        assert uses_of(type(old), name) is False and not is_method(getattr(old, name))
+        assert uses_of(type(new), name) is True and is_method(getattr(new, name))
+    assert uses_of(type(old), "normal") is True and is_method(old.normal)
 
 
 def test_a_test_whose_class_is_made_of_an_answers_says_why_it_cannot_be_run(task: Any) -> None:

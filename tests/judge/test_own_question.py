@@ -1,5 +1,6 @@
 """What a cell does costs the question that it belongs to."""
 
+import builtins
 import keyword
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,47 @@ def test_how_a_process_crashed_is_no_message(task: Any) -> None:
     verdict = task(CHAIN).verdicts(square="import os\ndef square(x):\n    os.kill(os.getpid(), 42)")
     assert verdict["t_square"].status == "died"
     assert "42" not in verdict["t_square"].told
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "runs = doctest.DocTestRunner(verbose=False)\n"
+        "for one in doctest.DocTestFinder().find(f, 'f', globs={'f': f}): runs.run(one)\n"
+        "assert runs.summarize()[0] == 0 and f(1) == 2",
+        "doctest.run_docstring_examples(f, {'f': f})\nassert f(1) == 2",
+        "runs = doctest.DocTestRunner(verbose=False)\nglobs = {'f': f}\n"
+        "found = [*map(doctest.Example, [f.__doc__.split('>>> ')[1].split('\\n')[0]], ['2'])]\n"
+        "runs.run(doctest.DocTest(found, globs, 'f', None, 0, ''), out=print)\nassert f(1) == 2",
+    ],
+)
+def test_no_example_in_an_answers_docstring_is_run_where_tests_are(task: Any, runs: str) -> None:
+    right = "def f(x):\n    '''Add.\n\n    >>> f(1)\n    2\n    '''\n    return x + 1"
+    made = task([("asked", right), ("t_asked", f"import doctest\n{runs}", 2)])
+    assert made.scores(asked=right) == {"t_asked": 2}
+    more = right.replace("    >>>", "    >>> f(2)\n    3\n    >>>")
+    assert made.scores(asked=more) == {"t_asked": 2}
+    evil = right.replace("    >>>", "    >>> import builtins; builtins.RUN_BY = 1\n    >>>")
+    made.scores(asked=evil)
+    assert not hasattr(builtins, "RUN_BY")
+
+
+@pytest.mark.parametrize(
+    "reads", ["pickle.loads(f({}))", "loads(f({}))", "pickle.load(io.BytesIO(f({})))"]
+)
+def test_what_a_test_unpickles_of_an_answers_runs_nothing(task: Any, reads: str) -> None:
+    right = "import pickle\ndef f(x):\n    return pickle.dumps(x)"
+    claims = "import collections, io, pickle\nfrom pickle import loads\n" + "".join(
+        f"assert {reads.format(one)} == {one}\n"
+        for one in ("[1, 2.5]", "collections.Counter('aab')", "{1: {2, 3}}", "1j", "b'x'")
+    )
+    claims += f"assert (({reads.format('np.arange(3.0)')}) == np.arange(3.0)).all()"
+    made = task([("asked", right), ("t_asked", claims, 2)])
+    assert made.scores(asked=right + "  # mine") == {"t_asked": 2}
+    evil = (
+        "import pickle\nclass Evil:\n    def __reduce__(self):\n        return eval, "
+        '(\'setattr(__import__("builtins"), "RUN_BY", 1) or [1, 2.5]\',)\n'
+        "def f(x):\n    return pickle.dumps(Evil())"
+    )
+    assert made.scores(asked=evil) == {"t_asked": 0}
+    assert not hasattr(builtins, "RUN_BY")
