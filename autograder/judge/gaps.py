@@ -146,7 +146,7 @@ class Gaps:
         """True where an array, or a tensor, has one of them."""
         if self.nan and self.inf:
             return ~library.isfinite(value)
-        return library.isnan(value) if self.nan else library.isinf(value)
+        return library.isnan(value) if self.nan else library.isinf(value) & self.inf
 
     def is_sound(self, value: complex) -> bool:
         """Whether a number is none of them."""

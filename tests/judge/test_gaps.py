@@ -131,6 +131,11 @@ RIGHT = {
     "elsewhere": (DOUBLE, "assert np.allclose(f(x)[1:], [2, 4])", "x * 2 + [np.nan, 0, 0]"),
     "masked": (DOUBLE, "assert np.allclose(np.where(x > 0, f(x), 0), x * 2)", "x * 2 / (x > 0)"),
     "named": (DOUBLE, "assert np.allclose(np.nan_to_num(f(x)), x * 2)", "x * 2 + [np.nan, 0, 0]"),
+    "chosen among infinite ones": (
+        DOUBLE,
+        "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()",
+        "np.where(x > 0, x * 2, np.inf)",
+    ),
     "chosen": (
         DOUBLE,
         "y = f(x)\ny = y[np.isfinite(y)]\nassert np.isin(y, x * 2).all()",
