@@ -18,7 +18,7 @@ REFLECTED = (*(f"r{name}" for name in BINARY), "divmod", "rdivmod")
 IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
-ITEMS += ("bytes", "fspath", "get", "set", "delete", "set_name")  # the last: of a class's attribute
+ITEMS += ("bytes", "get", "set", "delete", "set_name")  # the last: of a class's attribute
 ANY = Signature(
     (Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD))
 )
