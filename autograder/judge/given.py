@@ -13,7 +13,7 @@ from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
-from autograder.judge import examples, unpickling
+from autograder.judge import examples
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 
@@ -30,7 +30,6 @@ INSTEAD["__index__"] = "__int__"
 def new_space(notebook: Notebook) -> Space:
     """The names of a notebook's tests, none of them known yet."""
     answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
-    unpickling.watch()
     examples.trust(
         text
         for cell in notebook.cells

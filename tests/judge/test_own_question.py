@@ -384,24 +384,3 @@ def test_no_example_in_an_answers_docstring_is_run_where_tests_are(task: Any, ru
     evil = right.replace("    >>>", "    >>> import builtins; builtins.RUN_BY = 1\n    >>>")
     made.scores(asked=evil)
     assert not hasattr(builtins, "RUN_BY")
-
-
-@pytest.mark.parametrize(
-    "reads", ["pickle.loads(f({}))", "loads(f({}))", "pickle.load(io.BytesIO(f({})))"]
-)
-def test_what_a_test_unpickles_of_an_answers_runs_nothing(task: Any, reads: str) -> None:
-    right = "import pickle\ndef f(x):\n    return pickle.dumps(x)"
-    claims = "import collections, io, pickle\nfrom pickle import loads\n" + "".join(
-        f"assert {reads.format(one)} == {one}\n"
-        for one in ("[1, 2.5]", "collections.Counter('aab')", "{1: {2, 3}}", "1j", "b'x'")
-    )
-    claims += f"assert (({reads.format('np.arange(3.0)')}) == np.arange(3.0)).all()"
-    made = task([("asked", right), ("t_asked", claims, 2)])
-    assert made.scores(asked=right + "  # mine") == {"t_asked": 2}
-    evil = (
-        "import pickle\nclass Evil:\n    def __reduce__(self):\n        return eval, "
-        '(\'setattr(__import__("builtins"), "RUN_BY", 1) or [1, 2.5]\',)\n'
-        "def f(x):\n    return pickle.dumps(Evil())"
-    )
-    assert made.scores(asked=evil) == {"t_asked": 0}
-    assert not hasattr(builtins, "RUN_BY")

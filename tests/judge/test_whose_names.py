@@ -221,6 +221,9 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
     assert "answer" in complaint
     assert made.verdicts(vec=EVIL)["t_vec"].status in ("test-error", "failed")
     assert "was_here" not in sys.modules
+    assert all(  # also for libraries, after spaces were made
+        getattr(pickle, name) in (texts._refuse, texts._Refuser) for name in texts.LOADERS
+    )
 
 
 def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
