@@ -1,5 +1,6 @@
 """What the tests share: the course, its chapters and the built book."""
 
+import doctest
 import fcntl
 import gc
 import pickle
@@ -201,7 +202,10 @@ def make(target: str) -> None:
 def libraries_that_run_texts() -> Iterator[None]:
     """What a file's tests keep libraries from, as where submissions are graded, ends with them."""
     loaders = {name: getattr(pickle, name) for name in LOADERS}
+    finds = doctest.DocTestParser.get_examples
     yield
+    doctest.DocTestParser.get_examples = finds
+    vars(doctest).pop("compile", None)
     for name, function in loaders.items():
         setattr(pickle, name, function)
     kept: list[Any] = [getattr(sys.modules.get(module), name, None) for module, name in EVALUATORS]

@@ -13,8 +13,11 @@ _PARSER = doctest.DocTestParser()
 _found_in, _compile = doctest.DocTestParser.get_examples, compile
 
 
-def trust(texts: Iterable[str]) -> None:
-    """Let the examples in these texts of the instructor's be run."""
+def run_no_examples(texts: Iterable[str]) -> None:
+    """From now on this process runs no example but those in texts like these of the instructor's.
+
+    Called again, it runs those in the newer texts as well.
+    """
     for text in texts:
         if ">>>" in text:
             _KNOWN.update(one.source for one in _examples(text))

@@ -13,7 +13,6 @@ from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
-from autograder.judge import examples
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 
@@ -30,12 +29,6 @@ INSTEAD["__index__"] = "__int__"
 def new_space(notebook: Notebook) -> Space:
     """The names of a notebook's tests, none of them known yet."""
     answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
-    examples.trust(
-        text
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for text in _constants(cell.source)
-    )
     live = frozenset(name for source in answers for name in _used_by_functions(source))
     return Space(
         live=live,
@@ -75,6 +68,12 @@ def _of_others(sources: tuple[str, ...]) -> Iterator[ast.Attribute]:
 def texts_of(notebooks: Sequence[Notebook]) -> frozenset[str]:
     """The texts that stand in the instructor's cells."""
     given = [cell for one in notebooks for cell in one.of_kind("readonly", "code", "test")]
+    return frozenset(text for cell in given for text in _constants(cell.source))
+
+
+def texts_and_references_of(notebooks: Sequence[Notebook]) -> frozenset[str]:
+    """The same, and those of the references, as their docstrings."""
+    given = [cell for one in notebooks for cell in one.cells if cell.cell_type == "code"]
     return frozenset(text for cell in given for text in _constants(cell.source))
 
 

@@ -19,12 +19,14 @@ from autograder.judge.beside import files_of, modules
 from autograder.judge.budget import Budget
 from autograder.judge.cells import NAMELESS, ForkServer
 from autograder.judge.claims import catches_by_value, looks_at_random, looks_for_claims
+from autograder.judge.examples import run_no_examples
 from autograder.judge.given import (
     imported,
     locked,
     needed_here,
     new_space,
     operators,
+    texts_and_references_of,
     texts_of,
     used_by_references,
 )
@@ -43,6 +45,7 @@ def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
     files_of(assignment.digest, assignment.folder, assignment.files)  # while they can be read
     run_no_texts(partial(texts_of, assignment.notebooks))
+    run_no_examples(texts_and_references_of(assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")
     helpers = frozenset(modules(assignment, assignment.files))

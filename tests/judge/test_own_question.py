@@ -9,6 +9,7 @@ import pytest
 
 from autograder.isolation.clock import doubts
 from autograder.judge import old
+from autograder.judge.rehearsal import prepare
 from autograder.judge.work import Work
 from tests.judge.small_course import (
     ALL,
@@ -378,6 +379,7 @@ def test_how_a_process_crashed_is_no_message(task: Any) -> None:
 def test_no_example_in_an_answers_docstring_is_run_where_tests_are(task: Any, runs: str) -> None:
     right = "def f(x):\n    '''Add.\n\n    >>> f(1)\n    2\n    '''\n    return x + 1"
     made = task([("asked", right), ("t_asked", f"import doctest\n{runs}", 2)])
+    prepare(made.assignment)
     assert made.scores(asked=right) == {"t_asked": 2}
     more = right.replace("    >>>", "    >>> f(2)\n    3\n    >>>")
     assert made.scores(asked=more) == {"t_asked": 2}
