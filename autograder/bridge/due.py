@@ -3,7 +3,7 @@
 import types
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import based
+from autograder.bridge import based, library
 from autograder.bridge.making import set_class
 from autograder.bridge.reference import VALUE, parts_of
 from autograder.bridge.shapes import MADE
@@ -20,6 +20,8 @@ def look_for_objects(peer: "Peer", value: Any, is_call: bool, may_be_known: bool
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
     due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
+        if type(part) in library.LEAVES:
+            continue
         remote = remote_of(part)
         if based.is_value(part):
             continue
@@ -41,9 +43,10 @@ def is_iterator(value: Any) -> bool:
     """Whether this stands for an object of the other end's that is an iterator and nothing else."""
     if issubclass(type(value), Steps):
         return True
-    remote, names = remote_of(value), set(vars(type(value)))
+    remote = remote_of(value)
     if remote is None or remote.base is not None or not issubclass(type(value), StandIn):
         return False
+    names = set(vars(type(value)))
     return "__next__" in names and not names & NO_ITERATORS
 
 

@@ -280,6 +280,8 @@ def value_of(node: Any) -> Any:
 class _Reader(Decoder):
     """Reads plain values, and not many."""
 
+    plain = frozenset((float, bool, type(None)))
+
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self.is_wary = True

@@ -88,7 +88,7 @@ def read(decoder: Decoder, tag: Any, parts: list[Any]) -> Any:
 def parts_of(value: Any) -> list[Any]:
     """What a container holds, its keys included; nothing for anything else."""
     kind = type(value)  # what a stand-in says of its class is a claim
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return []
     if kind in _PARTS:
         return [*_PARTS[kind](value)]
@@ -98,7 +98,7 @@ def parts_of(value: Any) -> list[Any]:
     return [] if base is None else [*base.__iter__(value)]
 
 
-_LEAVES = frozenset((int, float, str, bool, bytes, complex, type(None)))
+LEAVES = frozenset((int, float, str, bool, bytes, complex, type(None)))  # hold nothing else
 _SEQUENCES = (tuple, list, set, frozenset, collections.deque)
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     collections.UserDict: lambda v: [v.data],

@@ -22,8 +22,8 @@ Requests have `op`, `p` (its plain arguments) and `v` (the node of its values):
 | `contents` | number            | none                     | contents as a plain value        |
 | `vjp`      | number of a graph | gradients of its results | gradients of what it was handed  |
 
-Services of a student's end are `run`, `name`, `names`, `set`, `delete`, `put`, `notes`, `watch` and
-`seen` (`student.py`); the trusted end has none.
+Services of a student's end are `run`, `run_all`, `name`, `names`, `set`, `delete`, `put`, `notes`,
+`watch` and `seen` (`student.py`); the trusted end has none.
 
 A reply has `r`, the node of the result, or `e`, an exception: its kinds, text, arguments, line and
 cell, or `yours` with the number of one that came from the other end. Further keys:

@@ -127,7 +127,7 @@ class Records:
         """With a request: of which classes of ours the other end is to know; what has changed."""
         self._trim(message.encoder.declared)
         now = tuple(filter(self.class_of, self.classes))
-        runs = tree["op"] == "ask" and tree["p"][0] in ("run", "set", "delete")
+        runs = tree["op"] == "ask" and tree["p"][0] in ("run", "run_all", "set", "delete")
         if not self.peer.is_free and (now != self.told or runs):
             tree["kinds"] = self.told = now
         if self.known:

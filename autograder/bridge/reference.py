@@ -153,6 +153,9 @@ def parts_of(value: Any) -> Iterator[Any]:
     left = [value]
     while left:
         part = left.pop()
+        if type(part) in library.LEAVES:
+            yield part
+            continue
         if id(part) in seen:
             continue
         yield part

@@ -6,6 +6,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.arrays import is_true
+from autograder.bridge.library import LEAVES
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
@@ -111,6 +112,8 @@ def ways(label: str) -> list[str]:
 
 def remote_of(value: Any) -> Remote | None:
     """The remote side of a stand-in; None for anything else."""
+    if type(value) in LEAVES:
+        return None
     try:
         found = object.__getattribute__(value, "_remote")
     except AttributeError:

@@ -146,6 +146,7 @@ class Runner:
             Free(),
             {
                 "run": self.run,
+                "run_all": self.run_all,
                 "name": self.name,
                 "names": self.names,
                 "set": self.set,
@@ -192,6 +193,10 @@ class Runner:
                 self.note(code)
         told = None if error is None else self.peer.thrown.describe(error)
         return {"printed": self.output.text(), "error": told, "notes": self.notes()}
+
+    def run_all(self, *cells: tuple[str, str]) -> list[dict[str, Any]]:
+        """Run cells, one after the other, whatever becomes of those before."""
+        return [self.run(*cell) for cell in cells]
 
     def name(self, name: str) -> Any:
         """The value of a global name."""

@@ -69,6 +69,9 @@ class Transcript:
         self.left -= 1
         if self.left < 0 or self.bytes > MAX_TRANSCRIPT:
             raise OverflowError
+        if type(value) in library.LEAVES:
+            self.bytes += len(value) if type(value) in (str, bytes) else 0
+            return value
         remote = remote_of(value)
         if based.is_value(value):
             return self._copied(based.as_plain(value), depth)
@@ -91,9 +94,9 @@ class Transcript:
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)
-        texts = type(value) in (str, bytes, bytearray)
-        self.bytes += len(value) if texts else getattr(value, "nbytes", 0)
-        if type(value) is bytearray:
+        is_text = type(value) is bytearray
+        self.bytes += len(value) if is_text else getattr(value, "nbytes", 0)
+        if is_text:
             return value[:]
         if self.peer.tensors and self.peer.tensors.knows(value):
             return self.peer.tensors.snapshot(value)

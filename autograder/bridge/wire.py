@@ -193,6 +193,8 @@ _WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
 class Decoder:
     """Build values from a frame's tree. Tags it does not know go to `other(tag, parts)`."""
 
+    plain = frozenset((str, float, bool, type(None)))  # nodes that are values, as they are
+
     def __init__(self, frame: Frame, kept: list[Any] | None = None) -> None:
         self.frame = frame
         self.kept: list[Any] = [] if kept is None else kept
@@ -225,7 +227,8 @@ class Decoder:
 
     def values(self, nodes: Iterable[Any]) -> list[Any]:
         """The values of several nodes."""
-        return [self.value(node) for node in nodes]
+        plain = self.plain
+        return [node if type(node) in plain else self.value(node) for node in nodes]
 
     def buffer(self, place: Any) -> bytes | memoryview:
         """The buffer at a place; each is used once, so that nothing grows beyond what came."""

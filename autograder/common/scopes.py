@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from autograder.common.syntax import (
+    BINDING,
     INNER,
     SCOPES,
     Definition,
@@ -91,7 +92,7 @@ class _Reader:
             return self._definition(node)
         if isinstance(node, INNER):
             return self._comprehension(node)
-        if at_top:
+        if at_top and type(node) in BINDING:
             self.bound.update(binds(node))
         return self._in_order(node)
 

@@ -167,6 +167,14 @@ def without_statements(source: str, names: Set[str]) -> str:
     return "\n".join(lines) if left else ""
 
 
+BINDING = frozenset(  # kinds of nodes that may bind names themselves
+    (
+        *(ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import),
+        *(ast.ImportFrom, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+    )
+)
+
+
 def binds(node: ast.AST) -> Iterator[str]:
     """Names that this node itself binds."""
     if isinstance(node, ast.Name):

@@ -29,7 +29,7 @@ MOST_PARTS = 120_000  # of a value that is kept
 MOST_NUMBERS = 50_000_000  # of an array that is kept
 MOST_SHOWN = 20  # parts of a value that are shown
 LONG_NUMBER = 1000  # bits of a whole number that is not shown digit by digit
-PLAIN = bool, int, float, complex, str, bytes
+PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class _Keeper:
         """A value, or a part of it this deep in it."""
         self.left -= 1
         kind = type(value)  # what a stand-in says of its class is a claim
-        if value is None or kind in (*PLAIN, Kept):
+        if kind in PLAIN or kind is Kept:
             return value
         if kind in (Opaque, Raised):
             return _record(value)
@@ -219,7 +219,7 @@ def _key(key: Any) -> Any:
     kind: type = type(key)
     if kind is float and key != key:
         return math.nan  # always the same one: NaN equals nothing, but an object equals itself
-    if key is None or kind in PLAIN:
+    if kind in PLAIN:
         return key
     if kind in (Opaque, Raised):
         return _record(key)

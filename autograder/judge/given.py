@@ -13,7 +13,8 @@ from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
-from autograder.judge.assignment import Notebook
+from autograder.judge.assignment import Assignment, Notebook
+from autograder.judge.beside import files_of
 from autograder.judge.space import Space
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
@@ -134,6 +135,13 @@ def _used_by(sources: tuple[str, ...], given: tuple[str, ...]) -> frozenset[str]
 
 def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def given_texts(assignment: Assignment, notebook: Notebook) -> tuple[str, ...]:
+    """The instructor's cells besides answers and tests, and modules beside the notebook."""
+    found = files_of(assignment.digest, assignment.folder, assignment.files)
+    helpers = [text.decode(errors="replace") for name, text in found if name.endswith(".py")]
+    return *locked(notebook), *helpers
 
 
 def with_helpers(test: str, given: tuple[str, ...]) -> str:

@@ -12,14 +12,13 @@ from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcr
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number, is_no_score
-from autograder.judge.beside import files_of
 from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
 from autograder.judge.gaps import WORDS as NO_NUMBERS
 from autograder.judge.gaps import Gaps
-from autograder.judge.given import locked, with_helpers
+from autograder.judge.given import given_texts, with_helpers
 from autograder.judge.nothing import (
     attributes_of_its_own,
     gives_nothing,
@@ -221,7 +220,8 @@ class Looks(Attempts):
         beside = any(WITH in one.what for one in run.beside)
         if not (beside or Gaps().are_in(theirs)) or not self.budget.may_repeat:
             return run
-        gaps = Gaps.unnamed_in(with_helpers(self.notebook.cell(run.test).source, self._given_texts))
+        given = given_texts(self.assignment, self.notebook)
+        gaps = Gaps.unnamed_in(with_helpers(self.notebook.cell(run.test).source, given))
         found = None
         if gaps.are_in(theirs):
             found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
@@ -248,13 +248,6 @@ class Looks(Attempts):
         if again.status == "passed":
             return lost
         return replace(lost, status="failed", error="AssertionError", message=NO_NUMBERS)
-
-    @cached_property
-    def _given_texts(self) -> tuple[str, ...]:
-        """The instructor's cells besides answers and tests, and modules beside the notebook."""
-        found = files_of(self.assignment.digest, self.assignment.folder, self.assignment.files)
-        helpers = [text.decode(errors="replace") for name, text in found if name.endswith(".py")]
-        return *locked(self.notebook), *helpers
 
     def _once_more(self, group: Group, run: TestRun) -> TestRun | None:
         """How a test ends in a new process, with what stood in for other answers."""

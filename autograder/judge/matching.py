@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from autograder.common.results import Flag
 from autograder.common.scopes import facts
@@ -28,7 +29,7 @@ class Match:
         self._names: dict[int, set[str] | None] = {}
         self._budget = MAX_PARSED
         self.ids = {cell.grade_id for cell in notebook.cells if cell.grade_id}
-        self._handed_out = {tuple(cell.stub.split()) for cell in notebook.cells} - {()}
+        self._handed_out = _words(tuple(cell.stub for cell in notebook.cells))
 
     def run(self) -> None:
         """Match by grade_id, then by the format's id, then by definitions, then by position."""
@@ -274,6 +275,12 @@ class Match:
             is_test = raw.marks.get("grade") is True and not raw.marks.get("solution")
             if is_other and (is_test or raw.cell_type != "code") and is_of_a_release(raw):
                 self.taken.add(index)
+
+
+@lru_cache(maxsize=64)
+def _words(texts: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """The words of each text that has any."""
+    return {tuple(text.split()) for text in texts} - {()}
 
 
 def same(one: str, other: str) -> bool:

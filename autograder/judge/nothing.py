@@ -20,6 +20,8 @@ OTHERS = (str, bytes, bytearray, set, frozenset)  # which can be gone through as
 GIVEN = "()"  # after a call's label: what it gave
 STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
+NUMBERS = frozenset((int, float, complex, bool, type(None)))  # and what is none
+PLAIN = NUMBERS | {str, bytes}
 NOTHING = "Your code gives a result without entries where there should be numbers."
 NAT = -(2**63)  # as which a date is kept that is none
 DATES = ("datetime64", "timedelta64")
@@ -41,7 +43,8 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
     asked = [call.what for call in ours]
     if [call.what for call in theirs] == asked:
         pairs = zip(theirs, ours, strict=True)
-        return next((one for one, other in pairs if _lacks(one.outcome, other.outcome)), None)
+        doubtful = ((one, other) for one, other in pairs if not _is_full(one.outcome))
+        return next((one for one, other in doubtful if _lacks(one.outcome, other.outcome)), None)
     by_name: dict[str, list[Any]] = {}
     for call in ours:
         by_name.setdefault(call.what, []).append(call.outcome)
@@ -127,6 +130,8 @@ def _may_be_nothing(value: Any) -> bool:
 def _listed(value: Any) -> Any:
     """A value in which what has no entries, and a sequence of any values, is a list."""
     kind = type(value)
+    if kind in NUMBERS:
+        return value
     is_empty_array = kind is Opaque and value.kind.startswith("array(")
     is_other = kind in SEQUENCES or issubclass(kind, OTHERS)
     if is_empty_array or (is_other and not len(value)):
@@ -154,6 +159,22 @@ def _lacks(theirs: Any, ours: Any) -> bool:
     if type(ours) is list and sum(map(_is_empty, theirs)) == sum(map(_is_empty, ours)) > 0:
         return False
     return any(map(_part_lacks, theirs, ours))
+
+
+def _is_full(value: Any) -> bool:
+    """Whether a value, and each list or table in it, has an entry: then it lacks none anywhere."""
+    kind = type(value)
+    if kind not in (list, tuple, dict):
+        return _counts(value)
+    has_entry = False
+    for part in value.values() if kind is dict else value:
+        if type(part) in PLAIN:
+            has_entry |= part == part
+        elif _is_full(part):
+            has_entry = True
+        else:
+            return False
+    return has_entry
 
 
 def _part_lacks(theirs: Any, ours: Any) -> bool:

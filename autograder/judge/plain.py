@@ -13,13 +13,13 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from autograder.bridge.line import Gone
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, TestRun
 from autograder.judge.assignment import Group
-from autograder.judge.script import Script
+from autograder.judge.script import Script, ScriptCell
 
 if TYPE_CHECKING:
     from autograder.judge.work import Work
@@ -174,26 +174,46 @@ def _look(
     found: Failures,
 ) -> int | None:
     """Run the cells in a new process, until all that is asked is found; the cell that ended it."""
+    plan = _plan(work, script, left, without)
     try:
-        with work.beside(script) as run:
-            for place, cell in enumerate(script.cells):
-                if not left:
-                    break
-                if place in without:
-                    continue
-                test = cell.grade_id if cell.kind == "test" else ""
-                text = work.questions.visible(test) if test else cell.source
-                due = _points_due(work, test, left.get(test)) if test else ""
-                outcome = run(cell, due or text)
-                failure = _failure(outcome, test, left.get(test, 0.0) if due else None)
-                if test in left and failure is not None:
-                    found[test] = failure
-                left.pop(test, None)
-                if outcome.gone:
-                    return place
+        outcomes = work.run_beside(script, [(one.cell, one.text) for one in plan])
     except Gone:  # there is no time for it, or no process
-        pass
+        return None
+    for one, outcome in zip(plan, outcomes, strict=False):
+        failure = _failure(outcome, one.test, left.get(one.test, 0.0) if one.tells else None)
+        if one.test in left and failure is not None:
+            found[one.test] = failure
+        left.pop(one.test, None)
+        if outcome.gone:
+            return one.place
     return None
+
+
+class _Planned(NamedTuple):
+    """A cell that runs where answers and tests are in one process."""
+
+    place: int
+    cell: ScriptCell
+    test: str  # its id, if it is one
+    text: str
+    tells: bool  # whether the text tells which points its last line gives
+
+
+def _plan(
+    work: "Work", script: Script, left: Mapping[str, float], without: Collection[int]
+) -> list[_Planned]:
+    """The cells up to the last test that is asked for."""
+    planned: list[_Planned] = []
+    last = 0
+    for place, cell in enumerate(script.cells):
+        if place in without:
+            continue
+        test = cell.grade_id if cell.kind == "test" else ""
+        text = work.questions.visible(test) if test else cell.source
+        due = _points_due(work, test, left.get(test)) if test else ""
+        planned.append(_Planned(place, cell, test, due or text, bool(due)))
+        last = len(planned) if test in left else last
+    return planned[:last]
 
 
 def _failure(outcome: CellRun, test: str, due: float | None) -> Failure | None:

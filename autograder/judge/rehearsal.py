@@ -21,6 +21,7 @@ from autograder.judge.cells import NAMELESS, ForkServer
 from autograder.judge.claims import catches_by_value, looks_at_random, looks_for_claims
 from autograder.judge.examples import run_no_examples
 from autograder.judge.given import (
+    given_texts,
     imported,
     locked,
     needed_here,
@@ -29,6 +30,7 @@ from autograder.judge.given import (
     texts_and_references_of,
     texts_of,
     used_by_references,
+    with_helpers,
 )
 from autograder.judge.own_modules import know
 from autograder.judge.passes import REFERENCE
@@ -62,8 +64,10 @@ def prepare(assignment: Assignment) -> None:
             operators(notebook, solutions)
             used_by_references(notebook, solutions)
         assert notebook.shared_names is not None
+        given = given_texts(assignment, notebook)
         for cell in notebook.cells:
             if cell.kind == "test":
+                with_helpers(cell.source, given)
                 compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
                 for look in (looks_for_claims, looks_at_random, catches_by_value, know_test):
                     look(cell.source)

@@ -1,9 +1,10 @@
 """One notebook of a submission through one pass: cells, questions in order, rules, reasons."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone
@@ -126,29 +127,53 @@ class Work(Looks):
                 cells.append(ScriptCell("skeleton", "", source, "code"))
         return replace(self.script, cells=tuple(cells))
 
-    @contextmanager
-    def beside(self, script: Script) -> Iterator[Callable[[ScriptCell, str], CellRun]]:
-        """What runs the cells of a script, and texts of tests among them, in a new process."""
+    def run_beside(self, script: Script, cells: Sequence[tuple[ScriptCell, str]]) -> list[CellRun]:
+        """Run cells of a script, and texts of tests among them, in order, in a new process.
+
+        All are told of that ran, up to one that ended the process.
+        """
         work = self.another(script, IN_ONE_PROCESS)
-        begun = iter(work.begun)  # what these printed has been printed
-
-        def run(cell: ScriptCell, text: str) -> CellRun:
+        found, begun = dict[int, CellRun](), iter(work.begun)  # what these printed has been printed
+        for place, (cell, text) in enumerate(cells):
             if cell.cell_type != "code" or not text.strip():
-                return CellRun(True)
-            if cell.kind != "test" and (printed := next(begun, None)) is not None:
-                return CellRun(True, printed)
-            seconds = self._seconds(cell.grade_id)
-            if cell.kind == "test":  # which works there as well
-                asked = self.questions.asked_by(cell.grade_id)
-                limit = max(map(self._seconds, asked), default=seconds)
-                seconds = min(2 * limit, self.budget.left)
-            return work._student().run(cell.grade_id or YOURS, text, seconds)
-
+                found[place] = CellRun(True)
+            elif cell.kind != "test" and (printed := next(begun, None)) is not None:
+                found[place] = CellRun(True, printed)
+        todo = {place: cells[place] for place in range(len(cells)) if place not in found}
         try:
             with self.budget.repeating():
-                yield run
+                found |= work._all_at_once(todo) or work._one_by_one(todo)
         finally:
             work._renew()
+        told = takewhile(found.__contains__, range(len(cells)))
+        return [found[place] for place in told]
+
+    def _all_at_once(self, cells: Mapping[int, tuple[ScriptCell, str]]) -> dict[int, CellRun]:
+        """How they went, asked in one message; nothing if one of them ended its process."""
+        seconds = 2 * max((self._seconds_for(cell) for cell, _ in cells.values()), default=0.0)
+        texts = [(cell.grade_id or YOURS, text) for cell, text in cells.values()]
+        runs = self._student().run_all(texts, min(seconds, self.budget.left)) if texts else []
+        return dict(zip(cells, runs, strict=False))
+
+    def _one_by_one(self, cells: Mapping[int, tuple[ScriptCell, str]]) -> dict[int, CellRun]:
+        """The same, one message each, up to one that ended its process."""
+        self._renew()
+        found: dict[int, CellRun] = {}
+        for place, (cell, text) in cells.items():
+            seconds = self._seconds_for(cell)
+            found[place] = self._student().run(cell.grade_id or YOURS, text, seconds)
+            if found[place].gone:
+                break
+        return found
+
+    def _seconds_for(self, cell: ScriptCell) -> float:
+        """How long a cell may take where answers and tests run in one process."""
+        seconds = self._seconds(cell.grade_id)
+        if cell.kind != "test":
+            return seconds
+        asked = self.questions.asked_by(cell.grade_id)  # which work there as well
+        limit = max(map(self._seconds, asked), default=seconds)
+        return min(2 * limit, self.budget.left)
 
     # --- rules and reasons --------------------------------------------------------------------
 
