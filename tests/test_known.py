@@ -46,6 +46,8 @@ OUTCOMES = (
     Path("somewhere"),
 )
 
+BESIDE = (Crossing("holds rows", (), [1.0, [], {"a": 2.5, 3: None}]),)
+
 
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
@@ -69,7 +71,8 @@ class Runner:
         calls: Transcript = tuple(Crossing("total", (1,), outcome) for outcome in OUTCOMES)
         wrong = bool(answers)
         status = "failed" if wrong else "passed"
-        return {"total-values": TestRun("total-values", status, 0.0, transcript=calls[wrong:])}
+        run = TestRun("total-values", status, 0.0, transcript=calls[wrong:], beside=BESIDE)
+        return {"total-values": run}
 
 
 def test_what_was_made_is_read_back_the_same(course: Course):
@@ -77,6 +80,8 @@ def test_what_was_made_is_read_back_the_same(course: Course):
     assert shelf is not None
     reference, (mistake,) = shelf.of("total-values")
     wanted = keep(tuple(Crossing("total", (1,), outcome) for outcome in OUTCOMES))
+    assert shelf.beside("total-values") == keep(BESIDE)
+    assert shelf.beside("nobody-asks-this") is None
     assert reference is not None and len(reference) == len(wanted)
     assert all(map(same_call, reference, wanted))
     assert all(map(same_call, mistake.transcripts["total-values"], wanted[1:]))

@@ -36,6 +36,7 @@ class Block:
 
     references: dict[str, Transcript] = field(default_factory=dict)  # by test
     known: tuple[Known, ...] = ()
+    beside: dict[str, Transcript] = field(default_factory=dict)  # see `TestRun`; by test
 
 
 @dataclass
@@ -56,6 +57,11 @@ class Shelf:
             return None, ()
         block = self.block(question)
         return block.references.get(test), block.known
+
+    def beside(self, test: str) -> Transcript | None:
+        """What comes from the reference otherwise than by calls; None if nobody knows."""
+        question = self.questions.get(test)
+        return None if question is None else self.block(question).beside.get(test)
 
     def block(self, question: str) -> Block:
         """What is known of a question."""
@@ -98,7 +104,8 @@ def learnt(
     others = [test for test in tests if test not in questions]
     for test, went in run({}, others).items() if others else ():
         if went.status == "passed":  # a block of its own, named as the test
-            made[test], questions[test] = Block({test: keep(went.transcript)}), test
+            made[test] = Block({test: keep(went.transcript)}, (), {test: keep(went.beside)})
+            questions[test] = test
         elif went.error != "NoNumber":  # which gives full points, as nbgrader does
             unable.append(test)
     return packed(_key(course, chapter, version), questions, made, unable)
@@ -180,8 +187,11 @@ def blocks(
             before = made.get(answer.question, Block())
             tests = found[answer.id]
             right = {test: keep(references[test].transcript) for test in tests}
+            beside = {test: keep(references[test].beside) for test in tests}
             made[answer.question] = Block(
-                {**before.references, **right}, (*before.known, _known(answer, tests))
+                {**before.references, **right},
+                (*before.known, _known(answer, tests)),
+                {**before.beside, **beside},
             )
     return made
 
@@ -278,11 +288,12 @@ class _Reader(Decoder):
 
 
 def _written_block(block: Block) -> bytes:
-    """A frame for each test's reference, then one a mistake: each has its own limits."""
+    """Two frames for each test's reference, then one a mistake: each has its own limits."""
     frames = []
-    for test, transcript in block.references.items():
-        with suppress(WireError):  # too large to be kept; then it is as if nobody knew it
-            frames.append(_written({test: transcript}))
+    for beside, transcripts in ((False, block.references), (True, block.beside)):
+        for test, transcript in transcripts.items():
+            with suppress(WireError):  # too large to be kept; then it is as if nobody knew it
+                frames.append(_written({(test, beside): transcript}))
     for one in block.known:
         said = one.id, one.name, one.message, one.read, one.fails
         try:
@@ -307,14 +318,15 @@ def _read_block(data: bytes) -> Block:
             raise WireError("a file of known mistakes is cut off; delete build/known")
         return found
 
-    references: dict[str, Transcript] = {}
+    references: dict[bool, dict[str, Transcript]] = {False: {}, True: {}}  # True: beside calls
     known: list[Known] = []
     while stream.tell() < len(data):
         frame = read_frame(read)
         value = _Reader(frame).value(frame.tree)
         if isinstance(value, dict):
-            references |= value
+            for (test, beside), transcript in value.items():
+                references[beside][test] = transcript
         else:
             said, *more = value
             known.append(Known(*said, *more))
-    return Block(references, tuple(known))
+    return Block(references[False], tuple(known), references[True])

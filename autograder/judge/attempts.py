@@ -368,11 +368,15 @@ class Attempts(Cells):
         """What the reference gives and changes in a test, call by call; nothing if nobody knows."""
         reference = self._known_reference(test)
         if reference is None:
-            if group not in self.references:
-                self.references[group] = self._own_runs(group)
-            run = self.references[group].get(test)
+            run = self._own_run(group, test)
             return run.transcript if run is not None else ()
         return reference
+
+    def _own_run(self, group: Group, test: str) -> TestRun | None:
+        """How a test ends with the reference; it is run once for each submission."""
+        if group not in self.references:
+            self.references[group] = self._own_runs(group)
+        return self.references[group].get(test)
 
     def _known_reference(self, test: str) -> Transcript | None:
         name = self.assignment.name_of(self.notebook, test)

@@ -54,6 +54,10 @@ class Shelf(Protocol):
         """What the reference gives in a test, and the mistakes known for its question."""
         ...
 
+    def beside(self, test: str) -> Transcript | None:
+        """What comes from the reference otherwise than by calls; None if nobody knows."""
+        ...
+
 
 @dataclass
 class Done:

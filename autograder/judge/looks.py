@@ -226,8 +226,7 @@ class Looks(Attempts):
         if gaps.are_in(theirs):
             found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
         if found is None and beside:
-            ours = self._own_run(group, run.test)
-            found = gaps.first_beside(run.beside, ours.beside) if ours else None
+            found = gaps.first_beside(run.beside, self._beside_of_reference(group, run.test))
         if found is None:
             return run
         for fill in (None, gaps.filled):
@@ -265,14 +264,17 @@ class Looks(Attempts):
         """The first thing without entries of what an answer gives otherwise than by calls."""
         if not may_give_nothing(theirs):
             return None
-        ours = self._own_run(group, test)
-        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
+        ours = keep_entries(self._of_reference(group, test))
+        return gives_nothing_beside(theirs, self._beside_of_reference(group, test), ours)
 
-    def _own_run(self, group: Group, test: str) -> TestRun | None:
-        """How a test ends with the reference, and what else crossed there."""
-        if group not in self.references:
-            self.references[group] = self._own_runs(group)
-        return self.references[group].get(test)
+    def _beside_of_reference(self, group: Group, test: str) -> Transcript:
+        """What comes from the reference otherwise than by calls; nothing if nobody knows."""
+        name = self.assignment.name_of(self.notebook, test)
+        known = self.known.beside(name) if self.known is not None else None
+        if known is not None:
+            return known
+        run = self._own_run(group, test)
+        return () if run is None else run.beside
 
     def _goes_by_state(self, test: str) -> bool:
         """Whether a test uses values of the instructor's that it may change itself."""

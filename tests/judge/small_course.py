@@ -155,11 +155,16 @@ class Transcripts:
         solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
         found = rehearsal.runs(made.assignment, {}, made.fork_server, solutions)
         self.kept = {test: keep(run.transcript) for test, run in found.items()}
+        self.kept_beside = {test: keep(run.beside) for test, run in found.items()}
         self.unable: frozenset[str] = frozenset()
 
     def of(self, test: str) -> Any:
         """The reference's transcript; no mistake is known."""
         return self.kept.get(test), ()
+
+    def beside(self, test: str) -> Any:
+        """What comes from the reference otherwise than by calls."""
+        return self.kept_beside.get(test)
 
 
 HIDDEN_PART = "\n### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from autograder.judge.nothing import NO_NUMBERS, NOTHING
+from autograder.judge.work import Work
+from tests.judge.small_course import Transcripts
 
 NO = "np.zeros((0, 1, 1))"
 SETUP = """\
@@ -121,6 +123,19 @@ NOTHINGS = {
         ],
     ),
 }
+
+
+def test_where_the_reference_is_known_it_is_not_run_with_every_submission(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, test, answers = NOTHINGS["a module's part"]
+    made = course(task, reference, test)
+    made.known = Transcripts(made)
+    monkeypatch.setattr(Work, "_own_runs", None)
+    assert made.scores(asked=answers[0]) == {"t_asked": 0}
+    monkeypatch.undo()
+    made.known.kept_beside.clear()  # too large to be kept
+    assert made.scores(asked=answers[0]) == {"t_asked": 0}
 
 
 @pytest.mark.parametrize("way", NOTHINGS)
