@@ -187,6 +187,23 @@ def test_a_heading_stays_found(
         window.walk(f"{address}/{page}.html#{deep}", steps, width)
 
 
+def test_what_is_passed_on_the_way_to_a_heading_is_no_place_to_come_back_to(
+    book_html: Path, window: Page
+):
+    """On a busy machine the way takes long, and somebody may go on before it has ended."""
+    stop = "window.paint = requestAnimationFrame; window.requestAnimationFrame = () => 0"
+    with served(book_html) as address:
+        steps = [
+            ("", f"{LOADED} && {seen('sources')}"),
+            (f"{stop}; location.hash = 'causal-mask'", seen("causal-mask")),
+            ("scrollTo({ top: 0, behavior: 'instant' })", "history.state?.place === null"),
+            ("window.requestAnimationFrame = paint", "scrollY === 0"),
+            ("history.back()", f"location.hash === '#sources' && {seen('sources')}"),
+            ("history.forward()", f"location.hash === '#causal-mask' && {seen('causal-mask')}"),
+        ]
+        window.walk(f"{address}/03_attention.html#sources", steps)
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_goes_on_where_they_were(width: int, book_html: Path, window: Page):
     """Without a # in the address, in the middle of a section."""

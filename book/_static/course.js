@@ -203,9 +203,14 @@
   // lies there is put where it belongs until nothing around it grows any more.
   const MOVES = ["wheel", "touchstart", "pointerdown", "keydown"]; // a reader who goes on by themselves
   let settling = 0;
-  const leave = () => { settling += 1; };
-  const settle = (put) => {
+  let aim; // where it is going: a place, or null for where the address leads; undefined once there
+  const leave = () => {
     settling += 1;
+    aim = undefined;
+  };
+  const settle = (put, to) => {
+    settling += 1;
+    aim = to;
     const mine = settling;
     let still = 0;
     const step = () => {
@@ -214,6 +219,7 @@
       put();
       still = Math.abs(window.scrollY - before) > 1 ? 0 : still + 1;
       if (still < 20 || document.readyState !== "complete") requestAnimationFrame(step);
+      else aim = undefined;
     };
     step();
   };
@@ -222,11 +228,13 @@
     const all = [...document.querySelectorAll(".bd-article section[id]")].filter(isLaid);
     return all.filter((section) => section.getBoundingClientRect().top < 200).at(-1);
   };
-  const note = () => {
+  const placeNow = () => {
     const section = sectionAt();
-    if (!section) return;
-    const place = { section: section.id, top: section.getBoundingClientRect().top };
-    history.replaceState({ ...history.state, place }, "");
+    return section && { section: section.id, top: section.getBoundingClientRect().top };
+  };
+  const note = () => { // on the way, what is at the top is nowhere a reader was
+    const place = aim === undefined ? placeNow() : aim;
+    if (place !== undefined) history.replaceState({ ...history.state, place }, "");
   };
   const placed = history.state?.place; // Sphinx's own script forgets it when the page is there
   const asked = () => {
@@ -241,11 +249,11 @@
     const target = document.getElementById(asked());
     if (section) {
       const off = () => section.getBoundingClientRect().top - place.top;
-      settle(() => window.scrollBy({ top: off(), ...AT_ONCE }));
+      settle(() => window.scrollBy({ top: off(), ...AT_ONCE }), place);
     } else if (target) {
-      settle(() => target.scrollIntoView(AT_ONCE));
+      settle(() => target.scrollIntoView(AT_ONCE), null);
     } else if (again) {
-      settle(() => window.scrollTo({ top: 0, ...AT_ONCE }));
+      settle(() => window.scrollTo({ top: 0, ...AT_ONCE }), null);
     }
   };
   let noting = 0;
