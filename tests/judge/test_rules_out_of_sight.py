@@ -54,6 +54,9 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
     "answer",
     [
         "import torch.overrides as o\ndef f(x): return [*o.get_testing_overrides()][0](x)",
+        "import torch.overrides as o\ndef f(x): return [*o.get_ignored_functions()][0](x)",
+        "import torch\ndef f(x):\n    torch.utils.rename_privateuse1_backend('serialization')\n"
+        "    return torch.get_device_module('serialization').load(x)",
         "from torch.overrides import resolve_name as n\ndef f(x): return n(x)",
         "from torch.overrides import TorchFunctionMode as M\nclass N(M): pass\n"
         "def f(x): return N()",
