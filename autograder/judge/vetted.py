@@ -39,6 +39,7 @@ BY_TEXT_PARTS = (  # of these and of Python's, and of libraries that a notebook 
     "matplotlib.backend_bases.get_registered_canvas_class", "matplotlib.pyplot.rc",
     "matplotlib.pyplot.style", "matplotlib.rc", "matplotlib.rc_file", "matplotlib.sphinxext",
     "matplotlib.style", "matplotlib.testing", "numpy.ctypeslib", "numpy.lib.add_newdoc",
+    "numpy.testing.overrides",
     "opt_einsum.backends", "pandas.compat", "pandas.core", "pandas.io", "pandas.HDFStore",
     "pandas.read_hdf", "pytest.Config", "pytest.Pytester", "pytest.console_main", "pytest.main",
     "scipy.LowLevelCallable", "scipy.stats.rv_continuous", "scipy.stats.rv_discrete",
