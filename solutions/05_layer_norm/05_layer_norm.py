@@ -246,7 +246,10 @@ for b in range(3):
             "a token alone should give the same output as inside its batch",
         )
 assert not torch.allclose(output, x), "a token should be normalised, not handed back as it came"
-norm(3.0 * x + 1.0)
+nothing = norm(0.0 * x)
+assert not torch.allclose(norm(3.0 * x) - nothing, 3.0 * (output - nothing)), (
+    "a token should be normalised: three times as large, it should not give three times as much"
+)
 assert_close(norm.eval()(x), output, "a call should look at its own x alone, in evaluation too")
 ### END HIDDEN TESTS
 
