@@ -1,6 +1,7 @@
 """What a question asks to be written is not taken ready from another place of a library."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from autograder.authoring.mutants import alone, run_tests
+from autograder.authoring.source import fill_in, read_source
 from autograder.bridge.watch import Forbidden, Watch
+from autograder.common.course import Course
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import read_rules
 from lab import blocks
@@ -179,6 +183,27 @@ def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
 def test_a_ready_score_is_none_whose_counts_one_keeps(answer: str):
     setup = "from lab.translator import Translator, workshop\n"
     assert is_broken("11_your_translator", "bootstrap", setup + answer)
+
+
+LIBRARYS = """def learn_merges(counts, n):
+    import json
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    learnt = Tokenizer(models.BPE())
+    learnt.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    room = len({letter for word in counts for letter in word}) + n
+    trainer = trainers.BpeTrainer(vocab_size=room, min_frequency=0, show_progress=False)
+    learnt.train_from_iterator((word for word in counts for _ in range(counts[word])), trainer)
+    return [tuple(pair) for pair in json.loads(learnt.to_str())["model"]["merges"]][:n]
+"""
+
+
+def test_the_merges_that_a_library_learns_are_not_those_that_are_asked_for(course: Course):
+    source = alone(read_source(course.source("01_embedding")), "merges")
+    answer = next(cell for cell in source.cells if cell.id == "merges")
+    filled = fill_in(answer, f"{answer.source}\n{LIBRARYS}")
+    cells = tuple(filled if cell is answer else cell for cell in source.cells)
+    assert set(run_tests(replace(source, cells=cells))) == {"merges-learn"}
 
 
 def test_a_matrix_of_blocks_may_be_put_together():
