@@ -25,7 +25,9 @@ def prepare() -> None:
     global _homes
     files = (vars(one).get("__file__") for one in list(sys.modules.values()))
     places = {*filter(None, sys.path), *(str(Path(file).parent) for file in files if file)}
-    _homes = tuple(f"{os.path.realpath(place)}{os.sep}" for place in sorted(places))
+    # as they are called, too: in a sandbox a link among them may lead nowhere
+    named = {name for place in places for name in (os.path.realpath(place), str(Path(place)))}
+    _homes = tuple(f"{name}{os.sep}" for name in sorted(named) if name.startswith(os.sep))
 
 
 def hear(event: str, told: tuple[Any, ...]) -> None:
@@ -48,7 +50,10 @@ def told() -> list[list[Any]]:
 
 
 def _is_own(file: Any) -> bool:
-    return type(file) is str and not os.path.realpath(file).startswith(_homes)
+    if type(file) is not str:
+        return False
+    names = os.path.realpath(file), os.path.normpath(Path(file).absolute())
+    return not any(name.startswith(_homes) for name in names)
 
 
 def _module_that_runs() -> str:
