@@ -8,6 +8,7 @@ from autograder.judge import student_cells
 from autograder.judge.broken_rules import module_cell
 
 MAX_NAME = 200
+MOST_STEPS = 10_000
 UNSHOWN = (
     "your answer needs a module whose file holds something else than your cells show; write the "
     "answer so that its own text shows what it calls"
@@ -35,17 +36,25 @@ def unshown(
         files: that lay beside it.
 
     Returns:
-        Modules as cells that write them, and names of those that cannot be read.
+        Modules that were written in pieces, as cells that write them whole; and names of those of
+        which nothing is shown.
     """
     if not loaded:
         return [], frozenset()
-    shown = {_plain(text.encode("utf-8", "replace")) for cell in cells for text in _written(cell)}
+    pieces = {text for cell in cells for text in student_cells.texts_written(cell) if text.strip()}
+    shown = {_plain(text.encode("utf-8", "replace")) for text in pieces}
     shown |= {_plain(content) for name, content in files if name.endswith(".py")}
-    left = {
-        name: text for name, text in loaded.items() if text is None or _plain(text) not in shown
-    }
-    dark = {name for name, text in left.items() if not _is_readable(text)}
-    read = [module_cell(_file(name), left[name] or b"") for name in sorted(left.keys() - dark)]
+    read: list[str] = []
+    dark: set[str] = set()
+    for name, content in sorted(loaded.items()):
+        text = None if content is None else student_cells.module_text(content)
+        if text is None or content is None:
+            dark.add(name)
+        elif _plain(content) not in shown:
+            if _is_made_of(text, pieces):
+                read.append(module_cell(_file(name), content))
+            else:
+                dark.add(name)
     return read, frozenset(dark)
 
 
@@ -53,12 +62,17 @@ def _plain(content: bytes) -> bytes:
     return content.replace(b"\r\n", b"\n").strip()
 
 
-def _written(cell: str) -> Collection[str]:
-    return student_cells.texts_written(cell)
-
-
-def _is_readable(content: bytes | None) -> bool:
-    return content is not None and student_cells.module_text(content) is not None
+def _is_made_of(text: str, pieces: Collection[str]) -> bool:
+    """Whether a text is some of these, one after the other."""
+    todo, seen = [0], {0}
+    for _ in range(MOST_STEPS):
+        if not todo or len(text) in seen:
+            break
+        at = todo.pop()
+        ends = {at + len(piece) for piece in pieces if text.startswith(piece, at)}
+        todo += ends - seen
+        seen |= ends
+    return len(text) in seen
 
 
 def _file(name: str) -> str:

@@ -12,6 +12,7 @@ from autograder.isolation.fork_server import ForkServer
 from autograder.judge.own_files import UNSHOWN, modules_told, unshown
 from tests.judge.small_course import ALL, CHAIN, SETUP, Task
 
+OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
 ADDS = "def ready(x):\n    return sum(x)\n"
 LETTERS = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in ADDS.encode())!r})\n"
 USES = "from {} import ready\ndef total(x): return ready(x)"
@@ -44,6 +45,10 @@ WAYS = {
     "def total(x): return random.Random().ready(x)",
     "as bytes of Python's": "import py_compile\n" + LETTERS + "open('a.txt', 'wb').write(TEXT)\n"
     "py_compile.compile('a.txt', 'mine' + chr(46) + 'pyc')\n" + USES.format("mine"),
+    "what would be right, if it were shown": WRITES.replace(
+        repr(bytes(one + 1 for one in ADDS.encode())), repr(bytes(one + 1 for one in OWN.encode()))
+    ).format("'.'", "'min' + 'e' + chr(46) + 'py'")
+    + USES.format("mine"),
     "a setting that runs a text": "KEEP = []\nT = 'A.b = KEEP.append(su' + 'm)'\n%config {T}\n"
     "def total(x): return KEEP[0](x)",
     "a setting that gives a part": "run = %config InteractiveShell.ev\nready = run('su' + 'm')\n"
@@ -71,9 +76,6 @@ def task(tmp_path: Path, ruled: ForkServer) -> Task:
 def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
     verdicts = task.verdicts(look=BEFORE, total=WAYS[way])
     assert {test: one.score for test, one in verdicts.items()} == ALL | {"t_total": 0}
-
-
-OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,15 @@ def test_what_is_told_is_bounded():
     assert modules_told([["a", b"x" * 10**6], ["b", "x = 1"]]) == {"a": None, "b": None}
 
 
-def test_what_cannot_be_read_is_named():
-    loaded = {"a": b"x = 1\n", "b": b"# coding: utf-7\n", "c.d": b"y = 2", "e": None, "f": b"z"}
-    cells = ["%%writefile a.py\nx = 1"]
+def test_of_what_is_written_in_pieces_the_whole_is_read_and_of_others_the_name_is_told():
+    loaded = {"a": b"x = 1\n", "b": b"# coding: utf-7\n", "c.d": b"y = 2\nz", "e": None, "f": b"z"}
+    loaded |= {"g": b"y = 2\nzz"}
+    cells = ["%%writefile a.py\nx = 1", "f.write('y = 2')\nf.write('\\nz')"]
     read, dark = unshown(loaded, cells, [("f.py", b"z\r\n")])
-    assert read == ["%%writefile 'c/d.py'\ny = 2"] and dark == {"b", "e"}
+    assert read == ["%%writefile 'c/d.py'\ny = 2\nz"] and dark == {"b", "e", "g"}
+
+
+def test_pieces_that_fit_in_many_ways_take_no_time():
+    cells = [f"f.write({'a' * count!r})" for count in range(1, 100)]
+    loaded: dict[str, bytes | None] = {"a": b"a" * 100_000 + b"b"}
+    assert unshown(loaded, cells, ()) == ([], {"a"})
