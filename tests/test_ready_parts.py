@@ -198,12 +198,42 @@ LIBRARYS = """def learn_merges(counts, n):
 """
 
 
-def test_the_merges_that_a_library_learns_are_not_those_that_are_asked_for(course: Course):
-    source = alone(read_source(course.source("01_embedding")), "merges")
-    answer = next(cell for cell in source.cells if cell.id == "merges")
-    filled = fill_in(answer, f"{answer.source}\n{LIBRARYS}")
+def failed_with(course: Course, chapter: str, question: str, instead: str) -> set[str]:
+    """The tests that fail if this is written below a question's answer."""
+    source = alone(read_source(course.source(chapter)), question)
+    answer = next(cell for cell in source.cells if cell.id == question)
+    filled = fill_in(answer, f"{answer.source}\n{instead}")
     cells = tuple(filled if cell is answer else cell for cell in source.cells)
-    assert set(run_tests(replace(source, cells=cells))) == {"merges-learn"}
+    return set(run_tests(replace(source, cells=cells)))
+
+
+def test_the_merges_that_a_library_learns_are_not_those_that_are_asked_for(course: Course):
+    assert failed_with(course, "01_embedding", "merges", LIBRARYS) == {"merges-learn"}
+
+
+MEASURED = """def norm_backward(x, gain, upstream, eps=1e-5):
+    def normed(x):
+        apart = x - x.mean(-1, keepdim=True)
+        return apart / (apart.square().mean(-1, keepdim=True) + eps).sqrt()
+
+    step, double = {step}, x.double()
+    eye = torch.eye(x.shape[-1], dtype=torch.float64)
+    sides = [
+        (gain * upstream * (normed(double + step * one) - normed(double - step * one))).sum(-1)
+        for one in eye
+    ]
+    for_x = (torch.stack(sides, -1) / (2 * step)).to(x.dtype)
+    axes = tuple(range(x.dim() - 1))
+    both = (upstream * normed(x), upstream)
+    return for_x, *(one.sum(axes) if axes else one for one in both)
+"""
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-4, 1e-5, 6e-6, 1e-6])
+def test_a_slope_that_is_measured_is_none_worked_out_by_hand(course: Course, step: float):
+    assert failed_with(course, "05_layer_norm", "norm-backward", MEASURED.format(step=step)) == {
+        "norm-backward-input"
+    }
 
 
 def test_a_matrix_of_blocks_may_be_put_together():

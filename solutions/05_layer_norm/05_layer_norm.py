@@ -1128,14 +1128,18 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((5, 2, 3, 4), 2.0), ((7,), 0.1)):
+for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((5, 2, 3, 4), 2.0), ((7,), 0.25)):
     x, upstream, gain = draw(shape, shape, shape[-1:], seed=28)
     before = x.clone(), gain.clone(), upstream.clone()
     handed = x.clone().requires_grad_()
     output = F.layer_norm(handed, shape[-1:], gain, eps=eps)
     (wanted,) = torch.autograd.grad(output, handed, upstream)
     for_x, _, _ = norm_backward(x, gain, upstream, eps)
-    assert_close(for_x, wanted, "the gradient of x should be that of LayerNorm, whatever eps is")
+    # a formula has all digits, and what is taken from differences of two calls has not
+    claim = (
+        "the gradient of x should be that of LayerNorm, whatever eps is, to all digits of float64"
+    )
+    assert_close(for_x, wanted, claim, atol=1e-12)
     assert all(torch.equal(t, b) for t, b in zip((x, gain, upstream), before, strict=True)), (
         "norm_backward should leave its inputs unchanged"
     )
