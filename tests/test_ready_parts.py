@@ -236,6 +236,39 @@ def test_a_slope_that_is_measured_is_none_worked_out_by_hand(course: Course, ste
     }
 
 
+MEASURED_IN_BLOCKS = """def block_slopes(q, k, v, o, z, do):
+    given = [one.double() for one in (q, k, v)]
+    shares = (given[0] @ given[1].T / q.shape[1] ** 0.5 - z.double()[:, None]).exp()
+
+    def total(q, k, v):
+        new = (q @ k.T / q.shape[1] ** 0.5 - z.double()[:, None]).exp()
+        out = o.double() + new @ v - shares @ given[2]
+        return (out / (1 + (new - shares).sum(1, keepdim=True)) * do.double()).sum()
+
+    def along(which, part, far):
+        moved = [one.clone() for one in given]
+        moved[which].view(-1)[part] += far * {step}
+        return total(*moved)
+
+    def slope(which, part):
+        near, far = (along(which, part, c) - along(which, part, -c) for c in (1, 2))
+        return (8 * near - far) / (12 * {step})
+
+    return tuple(
+        torch.stack([slope(i, j) for j in range(one.numel())]).view(one.shape).to(q.dtype)
+        for i, one in enumerate(given)
+    )
+"""
+
+
+@pytest.mark.parametrize("step", [1e-2, 3e-3, 1e-3, 3e-4, 1e-4])
+def test_slopes_of_a_block_that_are_measured_are_none_worked_out_by_hand(
+    course: Course, step: float
+):
+    answer = MEASURED_IN_BLOCKS.format(step=step)
+    assert "block-slopes-blocks" in failed_with(course, "15_reformer", "block-slopes", answer)
+
+
 def test_a_matrix_of_blocks_may_be_put_together():
     answer = "from scipy.linalg import block_diag\nblock_diag(a, b)"
     assert not is_broken("02_positional_encoding", "shift-matrix", answer)

@@ -1250,6 +1250,10 @@ assert_close(
     "each block should give the slopes at its own values",
     atol=1e-10,
 )
+# a formula has all digits, and what is taken from differences of two calls has not
+claim = "slopes at queries and keys should have all digits of float64"
+assert_close(found[0][0] + found[1][0], wanted[0], claim, atol=1e-13)
+assert_close(torch.cat([found[0][1], found[1][1]]), wanted[1], claim, atol=1e-13)
 q = 2000 * q
 leaves = [one.clone().requires_grad_() for one in (q, k, v)]
 o, z = softly(*leaves)
