@@ -12,6 +12,8 @@ NOTHING = {
     "what it is given": "return {first}",
     "zeros in its place": "return torch.zeros_like({first})",
     "one zero": "return torch.zeros(1)",
+    "the number 0": "return 0",
+    "twice what it is given": "return {first} * 2",
 }
 HELD = ("-parts", "-parameters", "-layers", "-size")  # tests of what an object of a class holds
 

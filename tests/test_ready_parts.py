@@ -1,6 +1,7 @@
 """What a question asks to be written is not taken ready from another place of a library."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from autograder.authoring.mutants import alone, run_tests
+from autograder.authoring.source import fill_in, read_source
 from autograder.bridge.watch import Forbidden, Watch
+from autograder.common.course import Course
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import read_rules
 from lab import blocks
@@ -179,6 +183,90 @@ def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
 def test_a_ready_score_is_none_whose_counts_one_keeps(answer: str):
     setup = "from lab.translator import Translator, workshop\n"
     assert is_broken("11_your_translator", "bootstrap", setup + answer)
+
+
+LIBRARYS = """def learn_merges(counts, n):
+    import json
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    learnt = Tokenizer(models.BPE())
+    learnt.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    room = len({letter for word in counts for letter in word}) + n
+    trainer = trainers.BpeTrainer(vocab_size=room, min_frequency=0, show_progress=False)
+    learnt.train_from_iterator((word for word in counts for _ in range(counts[word])), trainer)
+    return [tuple(pair) for pair in json.loads(learnt.to_str())["model"]["merges"]][:n]
+"""
+
+
+def failed_with(course: Course, chapter: str, question: str, instead: str) -> set[str]:
+    """The tests that fail if this is written below a question's answer."""
+    source = alone(read_source(course.source(chapter)), question)
+    answer = next(cell for cell in source.cells if cell.id == question)
+    filled = fill_in(answer, f"{answer.source}\n{instead}")
+    cells = tuple(filled if cell is answer else cell for cell in source.cells)
+    return set(run_tests(replace(source, cells=cells)))
+
+
+def test_the_merges_that_a_library_learns_are_not_those_that_are_asked_for(course: Course):
+    assert failed_with(course, "01_embedding", "merges", LIBRARYS) == {"merges-learn"}
+
+
+MEASURED = """def norm_backward(x, gain, upstream, eps=1e-5):
+    def normed(x):
+        apart = x - x.mean(-1, keepdim=True)
+        return apart / (apart.square().mean(-1, keepdim=True) + eps).sqrt()
+
+    step, double = {step}, x.double()
+    eye = torch.eye(x.shape[-1], dtype=torch.float64)
+    sides = [
+        (gain * upstream * (normed(double + step * one) - normed(double - step * one))).sum(-1)
+        for one in eye
+    ]
+    for_x = (torch.stack(sides, -1) / (2 * step)).to(x.dtype)
+    axes = tuple(range(x.dim() - 1))
+    both = (upstream * normed(x), upstream)
+    return for_x, *(one.sum(axes) if axes else one for one in both)
+"""
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-4, 1e-5, 6e-6, 1e-6])
+def test_a_slope_that_is_measured_is_none_worked_out_by_hand(course: Course, step: float):
+    assert failed_with(course, "05_layer_norm", "norm-backward", MEASURED.format(step=step)) == {
+        "norm-backward-input"
+    }
+
+
+MEASURED_IN_BLOCKS = """def block_slopes(q, k, v, o, z, do):
+    given = [one.double() for one in (q, k, v)]
+    shares = (given[0] @ given[1].T / q.shape[1] ** 0.5 - z.double()[:, None]).exp()
+
+    def total(q, k, v):
+        new = (q @ k.T / q.shape[1] ** 0.5 - z.double()[:, None]).exp()
+        out = o.double() + new @ v - shares @ given[2]
+        return (out / (1 + (new - shares).sum(1, keepdim=True)) * do.double()).sum()
+
+    def along(which, part, far):
+        moved = [one.clone() for one in given]
+        moved[which].view(-1)[part] += far * {step}
+        return total(*moved)
+
+    def slope(which, part):
+        near, far = (along(which, part, c) - along(which, part, -c) for c in (1, 2))
+        return (8 * near - far) / (12 * {step})
+
+    return tuple(
+        torch.stack([slope(i, j) for j in range(one.numel())]).view(one.shape).to(q.dtype)
+        for i, one in enumerate(given)
+    )
+"""
+
+
+@pytest.mark.parametrize("step", [1e-2, 3e-3, 1e-3, 3e-4, 1e-4])
+def test_slopes_of_a_block_that_are_measured_are_none_worked_out_by_hand(
+    course: Course, step: float
+):
+    answer = MEASURED_IN_BLOCKS.format(step=step)
+    assert "block-slopes-blocks" in failed_with(course, "15_reformer", "block-slopes", answer)
 
 
 def test_a_matrix_of_blocks_may_be_put_together():

@@ -23,7 +23,7 @@ Requests have `op`, `p` (its plain arguments) and `v` (the node of its values):
 | `vjp`      | number of a graph | gradients of its results | gradients of what it was handed  |
 
 Services of a student's end are `run`, `run_all`, `name`, `names`, `set`, `delete`, `put`, `notes`,
-`watch` and `seen` (`student.py`); the trusted end has none.
+`watch`, `seen` and `loaded` (`student.py`); the trusted end has none.
 
 A reply has `r`, the node of the result, or `e`, an exception: its kinds, text, arguments, line and
 cell, or `yours` with the number of one that came from the other end. Further keys:
@@ -54,7 +54,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.bridge import late, namespaces, said, watch
+from autograder.bridge import late, loaded, namespaces, said, watch
 from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
 from autograder.bridge.processor import know_processor
@@ -28,10 +28,11 @@ from autograder.common.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
 RUN = frozenset(  # magics that do something; all others are left out with a note
-    ["time", "timeit", "capture", "precision", "who", "whos", "prun", "lsmagic", "config", "xmode"]
+    ["time", "timeit", "capture", "precision", "who", "whos", "prun", "xmode"]
 )
 WRITE = frozenset(["writefile", "file"])  # cell magics that write what later cells import
-QUIET = frozenset(["matplotlib", "load_ext", "reload_ext", "autoreload"])  # no result needs them
+# no result needs them; `config` runs a text as Python, and gives parts of the shell, as `lsmagic`
+QUIET = frozenset(["matplotlib", "load_ext", "reload_ext", "autoreload", "config", "lsmagic"])
 SHELL: Any = None
 
 late.offer()
@@ -155,6 +156,7 @@ class Runner:
                 "notes": self.notes,
                 "watch": self.watch,
                 "seen": self.seen,
+                "loaded": loaded.told,
             },
         )
         self.peer.errors.given = self._error

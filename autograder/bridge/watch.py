@@ -37,7 +37,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from autograder.bridge import code_kept
+from autograder.bridge import code_kept, loaded
 from autograder.bridge.below import Below
 from autograder.isolation.processes import end_all_others
 
@@ -59,7 +59,7 @@ BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTen
 STARTS = frozenset(  # of which Python tells: what starts a process, or becomes another program
     ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
 )
-HEARD = STARTS | code_kept.TOLD
+HEARD = STARTS | code_kept.TOLD | loaded.TOLD
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 TENSOR = "a tensor"
 # what torch calls to print a tensor, and what gives nothing without the rest of its module
@@ -112,13 +112,15 @@ def prepare(names: Iterable[str] = ()) -> None:
 
 
 def hear_of_starts() -> None:
-    """Hear from now on what starts processes and copies code; call it before any student's code."""
+    """Hear from now on what starts processes, copies or loads code; before any student's code."""
+    loaded.prepare()
     sys.addaudithook(_hear)
 
 
 def _hear(event: str, told: tuple) -> None:
     if event not in HEARD:  # nearly all: Python tells of each `id()`
         return
+    loaded.hear(event, told)
     if event in STARTS and _is_alone:
         raise Forbidden("this question does not allow to start a program or process")
     if not _gives_back and code_kept.copies(event, told):

@@ -24,6 +24,7 @@ from autograder.judge.claims import (
     looks_for_claims,
     refuse_broad,
 )
+from autograder.judge.own_files import modules_told
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import YOURS, own_script, visible_part
 from autograder.judge.reach import holds_state, may_change, may_hold
@@ -79,6 +80,7 @@ class Attempts(Cells):
     passed: set[str] = field(default_factory=set)  # tests that have passed with no reference
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
+    loaded: dict[str, bytes | None] = field(default_factory=dict)  # students' modules: their texts
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -422,10 +424,11 @@ class Attempts(Cells):
         return True
 
     def _report(self, group: Group, student: Student) -> None:
-        """Note which of the operations that are not allowed the answer has run."""
+        """Note which of the operations that are not allowed the answer has run, and its modules."""
         try:
             with student.clock(START_SECONDS):
                 seen = student.peer.ask("seen")
+                self.loaded |= modules_told(student.peer.ask("loaded"))
         except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
             return
         if isinstance(seen, list):  # its own words are not repeated, only names of the rules

@@ -46,7 +46,7 @@ LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a
     "optparse", "cgitb", "turtle", "tkinter", "dbm", "distutils", "lib2to3", "modulefinder",
     "urllib.request", "xml.sax", "xml.dom.domreg", "gettext.c2py", "unittest.TestCase",
     "unittest.case", "unittest.loader", "enum.global_enum", "sys.breakpointhook",
-    "sys.__breakpointhook__", "ast.iter_child_nodes",
+    "sys.displayhook", "sys.__breakpointhook__", "ast.iter_child_nodes",
     "ast.copy_location", "ast.iter_fields", "pstats", "site", "sysconfig", "mako",
     "tornado", "yaml",
     "fsspec", "lark", "traitlets", "typing_extensions.get_type_hints", "attr.resolve_types",
@@ -173,6 +173,9 @@ class Forbidden:
         """Whether the rules forbid this full dotted name."""
         if any(covers(entry, origin) for entry in self.allow):
             return False
+        return any(map(self._forbids, {origin, real_name(origin)}))
+
+    def _forbids(self, origin: str) -> bool:
         if any(part in SPECIAL for part in origin.split(".")[1:]):
             return True
         taken = {*self.forbid, *BY_TEXT, "getattr"}  # of Python's own
@@ -331,6 +334,23 @@ def builtins_called(origin: str) -> tuple[str, ...]:
     if not isinstance(found, types.BuiltinFunctionType | type):
         return ()
     return tuple(name for name, one in vars(builtins).items() if one is found)
+
+
+@lru_cache(maxsize=10_000)
+def real_name(origin: str) -> str:
+    """The same by the name that a module in it has itself, as others hold it under other names.
+
+    So it is with a function of those of Python's modules that reach names by texts.
+    """
+    first, *rest = origin.split(".")
+    name, found = origin, None if origin in PLAIN else sys.modules.get(first)
+    for count, part in enumerate(rest, 1):
+        found = inspect.getattr_static(found, part, None)
+        if isinstance(found, types.ModuleType):
+            name = ".".join((found.__name__, *rest[count:]))
+    home = found.__module__ if isinstance(found, types.FunctionType) else ""
+    by_text = f"{home}".partition(".")[0] in BY_TEXT_MODULES
+    return f"{home}.{found.__qualname__}" if found is not None and by_text else name
 
 
 def _in_use(name: str) -> Any:

@@ -336,15 +336,16 @@ class Questions:
         ]
 
     def texts(
-        self, solution: str
+        self, solution: str, more: Sequence[str] = ()
     ) -> tuple[
         tuple[str, QuestionRules, list[str], list[str], Sequence[str], Place | None], list[int]
     ]:
         """What is read to see whether an answer keeps to its rules; and where its cells stand.
 
-        The places are those of the student's other cells, and last that of the answer's own.
+        The places are those of the student's other cells, and last that of the answer's own. What
+        ran besides, and was not handed in so, is read as `more` cells.
         """
-        modules = self.modules
+        modules = [*self.modules, *more]
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self.is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
@@ -366,11 +367,11 @@ class Questions:
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
 
-    def unread(self, group: Group) -> tuple[Lacks, str]:
-        """What no answer of the group shows; and in words."""
+    def unread(self, group: Group, more: Sequence[str] = ()) -> tuple[Lacks, str]:
+        """What no answer of the group shows; and in words. For `more` see `texts`."""
         found: list[tuple[Lacks, str]] = []
         for solution in self.with_rules(group):
-            read, places = self.texts(solution)
+            read, places = self.texts(solution, more)
             if places[-1] >= 0:
                 one = unread(*read)
                 out = frozenset((places[cell], number) for cell, number in one.statements)

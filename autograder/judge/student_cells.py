@@ -100,6 +100,16 @@ def file(source: str) -> File | None:
     return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
 
 
+def texts_written(source: str) -> tuple[str, ...]:
+    """Texts that a cell shows as they are, and writes to files."""
+    found = file_of(source) if WRITES.search(source) else None
+    if found is not None:
+        return (found.text,)
+    tree = read(source, aside=True)[0]
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call)] if tree else []
+    return tuple(_written(calls))
+
+
 def module_text(content: bytes) -> str | None:
     """A module's text in the encoding that it names; None if that is a rare one, or not its own."""
     content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # before Python looks for one

@@ -39,6 +39,7 @@ BY_TEXT_PARTS = (  # of these and of Python's, and of libraries that a notebook 
     "matplotlib.backend_bases.get_registered_canvas_class", "matplotlib.pyplot.rc",
     "matplotlib.pyplot.style", "matplotlib.rc", "matplotlib.rc_file", "matplotlib.sphinxext",
     "matplotlib.style", "matplotlib.testing", "numpy.ctypeslib", "numpy.lib.add_newdoc",
+    "numpy.testing.overrides",
     "opt_einsum.backends", "pandas.compat", "pandas.core", "pandas.io", "pandas.HDFStore",
     "pandas.read_hdf", "pytest.Config", "pytest.Pytester", "pytest.console_main", "pytest.main",
     "scipy.LowLevelCallable", "scipy.stats.rv_continuous", "scipy.stats.rv_discrete",
@@ -46,15 +47,15 @@ BY_TEXT_PARTS = (  # of these and of Python's, and of libraries that a notebook 
     "sklearn.feature_selection.SelectFromModel", "sys.path_importer_cache",
     "torch.cuda.CUDAPluggableAllocator", "torch.cuda.memory.CUDAPluggableAllocator",
     "torch.nn.cpp", "torch.nn.utils.prune", "torch.xpu.memory.XPUPluggableAllocator",
-    "torch.overrides.TorchFunctionMode", "torch.overrides.get_overridable_functions",
-    "torch.overrides.get_testing_overrides", "torch.overrides.resolve_name",
+    "torch.utils.generate_methods_for_privateuse1_backend",
+    "torch.utils.rename_privateuse1_backend",  # `torch.get_device_module` goes by that name
     "torch.xpu.XPUPluggableAllocator", "tqdm.cli", "tqdm.contrib.concurrent.ensure_lock",
     "tqdm.utils", "tracemalloc.Snapshot", "tracemalloc.take_snapshot",
     "typing_extensions.get_annotations",
 )
 TORCHS = frozenset({  # of its modules
     "amp", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional",
-    "futures", "linalg", "masked", "mps", "nested", "nn", "ops", "optim", "overrides", "profiler",
+    "futures", "linalg", "masked", "mps", "nested", "nn", "ops", "optim", "profiler",
     "quasirandom", "random", "return_types", "signal", "sparse", "special", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu",
 })

@@ -13,9 +13,11 @@ from autograder.common.results import Flag, Raised, TestRun
 from autograder.common.scopes import facts
 from autograder.isolation.clock import doubt
 from autograder.judge.assignment import Group
+from autograder.judge.beside import released
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.budget import IN_ALL
 from autograder.judge.looks import Looks
+from autograder.judge.own_files import UNSHOWN, unshown
 from autograder.judge.passes import IN_ONE_PROCESS, READ_ALONE
 from autograder.judge.questions import YOURS, Lacks, read_cells
 from autograder.judge.script import Script, ScriptCell
@@ -198,7 +200,12 @@ class Work(Looks):
         earned = [run for run in found if run.score > 0]
         if not (self.purpose.looks_without and earned):
             return found
-        lacks, words = self.questions.unread(group)
+        more, dark = self._unshown(group)
+        if any(broken_rules(*self.questions.texts(id, more)[0]) for id in group.solutions if more):
+            return self._not_allowed(group, found, UNSHOWN)
+        lacks, words = self.questions.unread(group, more)
+        if more or dark:  # by the words nobody tells which: its name may be what a test has asked
+            lacks, words = replace(lacks, modules=lacks.modules | dark), UNSHOWN
         if lacks == Lacks():
             return found
         again = self._read_alone(lacks)
@@ -211,8 +218,20 @@ class Work(Looks):
         if not any(run.test in again and again[run.test].status in sure for run in less):
             self.flags.append(Flag("forbidden", where, f"Not sure: {words}. Look at it."))
             return found
+        return self._not_allowed(group, found, words)
+
+    def _not_allowed(self, group: Group, found: list[TestRun], words: str) -> list[TestRun]:
+        """A question whose answer needs what it may not use."""
+        where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, words))
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
+
+    def _unshown(self, group: Group) -> tuple[list[str], frozenset[str]]:
+        """Modules that ran, and that whoever reads the student's cells has not seen."""
+        if not self.questions.with_rules(group):
+            return [], frozenset()
+        files = [*self.script.files, *released(self.assignment)]
+        return unshown(self.loaded, (cell.source for cell in self.script.cells), files)
 
     def _read_alone(self, lacks: Lacks) -> dict[str, TestRun]:
         """How the tests end if these statements do not run and these modules are not there."""

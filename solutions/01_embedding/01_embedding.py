@@ -711,6 +711,12 @@ def assert_learns(counts: dict[str, int], n: int, wanted: list[str], says: str) 
 assert_learns(
     {"zy": 1, "xy": 1, "ab": 1}, 3, ["a b", "x y", "z y"], "ties go by the order of tuples"
 )
+assert_learns(
+    {"abc": 3, "bd": 3, "ab": 2},
+    3,
+    ["a b", "ab c", "b d"],
+    "ties go by the order of tuples, whenever their pieces were found: (ab, c) is before (b, d)",
+)
 assert_learns({"zo": 2, "ab": 10}, 2, ["a b", "z o"], "a pair counts as often as its words occur")
 assert_learns(
     {"pq": 2, "xq": 1, "xr": 1, "xs": 1, "x": 9}, 1, ["p q"], "pairs are counted, not pieces"

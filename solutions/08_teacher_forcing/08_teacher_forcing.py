@@ -687,7 +687,8 @@ assert_close(weight.grad, 0, "gradients that are all zero should stay zero, with
 weights = [nn.Parameter(torch.zeros(3, dtype=torch.float64)) for _ in range(4)]
 for seed, weight in enumerate(weights):
     weight.grad = 0.6 * draw((3,), seed=seed)  # together about 2
-clip_gradients(iter(weights), max_norm=3.0)
+norm = clip_gradients(iter(weights), max_norm=3.0)
+assert norm > 0.1, "gradients that are left alone have a norm as well, which is returned"
 for seed, weight in enumerate(weights):
     wanted = 0.6 * draw((3,), seed=seed)
     assert_close(

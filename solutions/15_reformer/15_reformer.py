@@ -1145,7 +1145,7 @@ if watched():  # not while the notebook is graded
 # For one head: queries $q$ $(n, d)$, one **block** of keys $k$ $(m, d)$ and values $v$ $(m, d_v)$, the outputs $o$ $(n, d_v)$ and log-sums $z$ $(n)$ over **all** keys, and the slope of the loss at the outputs, $do$ $(n, d_v)$.
 # Scores are $s_{ij} = q_i \cdot k_j / \sqrt d$, and all keys are seen.
 #
-# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here, nor is torch's ready way back through attention or softmax. Scores may be large, and in float64 the tests look at ten digits.
+# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here, nor is torch's ready way back through attention or softmax. Scores may be large, and in float64 the tests look at thirteen places after the point: a formula has them, differences of two calls do not.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1250,6 +1250,10 @@ assert_close(
     "each block should give the slopes at its own values",
     atol=1e-10,
 )
+# a formula has all digits, and what is taken from differences of two calls has not
+claim = "slopes at queries and keys should have all digits of float64"
+assert_close(found[0][0] + found[1][0], wanted[0], claim, atol=1e-13)
+assert_close(torch.cat([found[0][1], found[1][1]]), wanted[1], claim, atol=1e-13)
 q = 2000 * q
 leaves = [one.clone().requires_grad_() for one in (q, k, v)]
 o, z = softly(*leaves)

@@ -54,6 +54,9 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
     "answer",
     [
         "import torch.overrides as o\ndef f(x): return [*o.get_testing_overrides()][0](x)",
+        "import torch.overrides as o\ndef f(x): return [*o.get_ignored_functions()][0](x)",
+        "import torch\ndef f(x):\n    torch.utils.rename_privateuse1_backend('serialization')\n"
+        "    return torch.get_device_module('serialization').load(x)",
         "from torch.overrides import resolve_name as n\ndef f(x): return n(x)",
         "from torch.overrides import TorchFunctionMode as M\nclass N(M): pass\n"
         "def f(x): return N()",
@@ -69,6 +72,15 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
         "from dataclasses import dataclass\n@dataclass\nclass D(list):\n    sort: object\n"
         "def f(x): return fields(D)",
         "import typing_extensions as t\ndef f(x): return t.get_type_hints(A)",
+        "import sys\ndef f(x): return sys.displayhook.shell.ev(name)(x)",
+        # what other modules hold under another name, or have from there
+        "from torch.cuda.memory import signature as s\ndef g(x: T): pass\n"
+        "def f(x): return s(g, eval_str=True).parameters['x'].annotation(x)",
+        "import torch\ndef f(x): return torch.cuda.tunable.mp.Process(target=g).start()",
+        "from torch.utils.data.distributed import dist as d\ndef f(x): return d.rpc.rpc_sync(x, g)",
+        "import locale\ndef f(x):\n    locale.encodings.__path__.append('.')\n    x.decode(name)",
+        "import numpy as np\ndef f(x):\n"
+        "    return [*np.testing.overrides.get_overridable_numpy_ufuncs()][0](x)",
         "import optparse\ndef f(x): return optparse.Values.ensure_value(x, name, 1)()",
         "import ast\ndef f(x): return dict(ast.iter_fields(x))",
         "import urllib.request as u\ndef f(x): u.OpenerDirector._call_chain(0, {1: [x]}, 1, name)",
@@ -325,6 +337,9 @@ def test_a_library_that_nobody_has_read_is_a_way_round(use: str):
         "def g(x): return x\n@g.register\ndef _(x: Both) -> 'K': return x\n"
         "@g.register\ndef _(x: list[int] | None): return x",
         "import lab.check\nx = lab.check.draw((2, 3))",
+        "import os\nx = os.path.exists('a') or os.listdir(os.getcwd())",
+        "import numpy.testing as t\nt.assert_allclose(x, x)",
+        "import torch.nn.utils.rnn as r, torch.fft\nx = r.pad_sequence([x]), torch.fft.fft(x)",
     ],
 )
 def test_what_answers_may_use_of_libraries(use: str):

@@ -69,7 +69,7 @@ READ_THERE = {
     "torch.nn.utils.parametrize.transfer_parametrizations_and_params",
     "torch.nn.utils.spectral_norm.SpectralNorm.compute_weight",
     "torch.nn.utils.weight_norm.WeightNorm.apply", "torch.optim.swa_utils.update_bn",
-    "torch.nn.utils.weight_norm.WeightNorm.compute_weight", "torch.overrides.get_testing_overrides",
+    "torch.nn.utils.weight_norm.WeightNorm.compute_weight",
     "torch.return_types", "torch.utils.deterministic", "torch.utils.swap_tensors",
     "torch.sparse.semi_structured.SparseSemiStructuredTensor.__tensor_flatten__",
     "torch.utils.swap_tensors.swap_attr", "torch.xpu.get_device_capability", "tqdm.autonotebook",

@@ -1,0 +1,146 @@
+"""Modules of a student's own that hold something else than the student's cells show."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.bridge import STUDENT
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.own_files import UNSHOWN, modules_told, unshown
+from tests.judge.small_course import ALL, CHAIN, SETUP, Task
+
+OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
+ADDS = "def ready(x):\n    return sum(x)\n"
+LETTERS = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in ADDS.encode())!r})\n"
+USES = "from {} import ready\ndef total(x): return ready(x)"
+WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / {}).write_bytes(TEXT)\n"
+PATCHES = (
+    "import random\ndef ready(self, x): return sum(x)\nrandom.Random.ready = ready\n"
+    "class FigureCanvas: required_interactive_framework = None\n"
+)
+PATCH = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in PATCHES.encode())!r})\n"
+BEFORE = "open('mine.py', 'w').write('def ready(x): return 0')"
+
+WAYS = {
+    "before Python's own": WRITES.format("'.'", "'colors' + 'ys' + chr(46) + 'py'")
+    + USES.format("colorsys"),
+    "before Python's own, elsewhere": "import sys, tempfile\nsys.path.insert(0, '' + "
+    "tempfile.mkdtemp())\n"
+    + WRITES.format("sys.path[0]", "'colors' + 'ys' + chr(46) + 'py'")
+    + USES.format("colorsys"),
+    "in a library": WRITES.format("'.'", "'special3' + chr(46) + 'py'")
+    + "torch.__path__.append(str(pathlib.Path().absolute()))\n"
+    + USES.format("torch.special3"),
+    "over what is shown": WRITES.format("'.'", "'min' + 'e' + chr(46) + 'py'")
+    + USES.format("mine"),
+    "in pieces": "f = open('mine.py', 'w')\nf.write('from math import (\\n')\n"
+    "f.write('fsum as ready)\\nready = (')\nf.write('sum)')\nf.close()\n" + USES.format("mine"),
+    "by its text": PATCH
+    + "import pathlib\npathlib.Path('evi' + 'l' + chr(46) + 'py').write_bytes(TEXT)\n"
+    "import matplotlib.pyplot as plt\n"
+    "try: plt.switch_backend('module' + chr(58) + '//evi' + 'l')\nexcept Exception: pass\n"
+    "def total(x): return random.Random().ready(x)",
+    "as bytes of Python's": "import py_compile\n" + LETTERS + "open('a.txt', 'wb').write(TEXT)\n"
+    "py_compile.compile('a.txt', 'mine' + chr(46) + 'pyc')\n" + USES.format("mine"),
+    "what would be right, if it were shown": WRITES.replace(
+        repr(bytes(one + 1 for one in ADDS.encode())), repr(bytes(one + 1 for one in OWN.encode()))
+    ).format("'.'", "'min' + 'e' + chr(46) + 'py'")
+    + USES.format("mine"),
+    "a setting that runs a text": "KEEP = []\nT = 'A.b = KEEP.append(su' + 'm)'\n%config {T}\n"
+    "def total(x): return KEEP[0](x)",
+    "a setting that gives a part": "run = %config InteractiveShell.ev\nready = run('su' + 'm')\n"
+    "def total(x): return ready(x)",
+    "a list that gives all": "found = %lsmagic\nready = found.magics_manager.shell.ev('su' + 'm')\n"
+    "def total(x): return ready(x)",
+}
+
+
+@pytest.fixture(scope="module")
+def ruled() -> Iterator[ForkServer]:
+    """Where students' processes come from in a course with rules."""
+    names = ["torch.softmax"]
+    with ForkServer(["torch"], student=STUDENT, sandboxed=False, watched=names) as made:
+        yield made
+
+
+@pytest.fixture
+def task(tmp_path: Path, ruled: ForkServer) -> Task:
+    """A few questions, of which one has rules."""
+    return Task(tmp_path, ruled, [("setup", SETUP), ("look", "1"), *CHAIN], 10.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
+    verdicts = task.verdicts(look=BEFORE, total=WAYS[way])
+    assert {test: one.score for test, one in verdicts.items()} == ALL | {"t_total": 0}
+
+
+@pytest.mark.parametrize(
+    ("look", "answer"),
+    [
+        (f"%%writefile mine.py\n{OWN}", USES.format("mine")),
+        (f"%%writefile -a mine.py\n{OWN}", USES.format("mine")),
+        (f"open('mine.py', 'w').write({OWN!r})", USES.format("mine")),
+        (
+            "f = open('mine.py', 'w')\nf.write('def ready(x):\\n')\n"
+            "f.write('    return x[0] + x[1] + x[2]\\n')\nf.close()",
+            USES.format("mine"),
+        ),
+        ("1", USES.format("handed_in")),
+        ("import colorsys, statistics, wave", OWN.replace("ready", "total")),
+        # what is loaded and not needed
+        (
+            WRITES.format("'.'", "'min' + 'e' + chr(46) + 'py'") + "from mine import ready",
+            OWN.replace("ready", "total"),
+        ),
+    ],
+)
+def test_a_module_of_ones_own_is_no_rules_business(task: Task, look: str, answer: str):
+    task.beside = {"handed_in.py": OWN.encode()}
+    rules = replace(task.assignment.rules, files=("*.py",))
+    task.assignment = replace(task.assignment, rules=rules)
+    assert task.scores(look=look, total=answer) == ALL
+
+
+def test_what_is_said_of_it_tells_nothing_that_an_answer_chose(task: Task):
+    asked = (
+        f"{LETTERS}def total(x):\n"
+        "    name = 'asked_for_' + '_'.join(map(str, x))\n"
+        "    open(name + chr(46) + 'py', 'wb').write(TEXT)\n"
+        "    import matplotlib.pyplot as plt\n"
+        "    try: plt.switch_backend('module' + chr(58) + '//' + name)\n"
+        "    except Exception: pass\n"
+        "    import asked_for_1_2_3 as one\n    return one.ready(x)"
+    )
+    result = task.grade(total=asked)
+    (verdict,) = (v for n in result.notebooks for v in n.verdicts if v.test == "t_total")
+    assert verdict.status == "forbidden" and "1_2_3" not in verdict.told
+    assert verdict.told.endswith(UNSHOWN)
+
+
+@pytest.mark.parametrize("told", [None, 3, "ab", [[]], [["a"]], [[3, b""]], [["", b""]], [{}]])
+def test_whatever_a_process_says_is_read_or_left(told: Any):
+    assert modules_told(told) == {}
+
+
+def test_what_is_told_is_bounded():
+    many = [[f"m{number}", b"x = 1"] for number in range(1000)]
+    assert len(modules_told(many)) == 50
+    assert modules_told([["a", b"x" * 10**6], ["b", "x = 1"]]) == {"a": None, "b": None}
+
+
+def test_of_what_is_written_in_pieces_the_whole_is_read_and_of_others_the_name_is_told():
+    loaded = {"a": b"x = 1\n", "b": b"# coding: utf-7\n", "c.d": b"y = 2\nz", "e": None, "f": b"z"}
+    loaded |= {"g": b"y = 2\nzz"}
+    cells = ["%%writefile a.py\nx = 1", "f.write('y = 2')\nf.write('\\nz')"]
+    read, dark = unshown(loaded, cells, [("f.py", b"z\r\n")])
+    assert read == ["%%writefile 'c/d.py'\ny = 2\nz"] and dark == {"b", "e", "g"}
+
+
+def test_pieces_that_fit_in_many_ways_take_no_time():
+    cells = [f"f.write({'a' * count!r})" for count in range(1, 100)]
+    loaded: dict[str, bytes | None] = {"a": b"a" * 100_000 + b"b"}
+    assert unshown(loaded, cells, ()) == ([], {"a"})
