@@ -199,7 +199,7 @@ def _is_numbers(value: Any, is_part: bool = False) -> bool:
     if isinstance(value, Kept):
         is_truth = value.shape == () and "bool" in value.dtype
         return prod(value.shape) > 0 and not is_truth and not _has_no_number(value)
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
         parts = value.values() if isinstance(value, dict) else value
         return bool(parts) and all(_is_numbers(part, is_part=True) for part in parts)
     kinds = (int, float, complex, bool, str, bytes) if is_part else (int, float, complex)

@@ -84,6 +84,16 @@ NOTHINGS = {
         "assert all(a == b for a, b in zip(f([1, 2]), '12'))",
         ["def f(x):\n    return []", "def f(x):\n    return iter('')"],
     ),
+    "a set": (
+        "def f(words):\n    return {w.lower() for w in words}",
+        "assert f(['A', 'b']) <= {'a', 'b'} and all(map(str.islower, f(['A'])))",
+        ["def f(words):\n    return set()", "def f(words):\n    return frozenset()"],
+    ),
+    "a set that is gone through": (
+        "def f(x):\n    return {n * n for n in x}",
+        "for n in f([1, 2]):\n    assert n in (1, 4)",
+        ["def f(x):\n    return {}.keys()", "def f(x):\n    return iter(set())"],
+    ),
     "no truths": (
         "def f(x):\n    return {n: n > 1 for n in x}",
         "assert all(is_so == (n > 1) for n, is_so in f([1, 2]).items())",
@@ -139,6 +149,16 @@ RIGHT = {
         "def f(x):\n    return [[n for n in x if n > 1], [n for n in x if n < 1]]",
         "assert sorted(f([3, 5])) == [[], [3, 5]]",
         "def f(x):\n    return [[n for n in x if n < 1], [n for n in x if n > 1]]",
+    ),
+    "no part of a set where there is one": (
+        "def f(x):\n    return {(n,) for n in x}",
+        "assert len(f([1, 2])) == 2",
+        "def f(x):\n    return {(), (2,)}",
+    ),
+    "no set": (
+        "def f(x):\n    return {n for n in x if n > 1}",
+        "assert f([0, 1]) == set() and f([2]) == {2}",
+        "def f(x):\n    return frozenset(n for n in x if not n <= 1)",
     ),
     "a last part of many": (
         "def f(g, x):\n    return sum(g(x[i : i + 2]) for i in range(0, len(x), 2))",
