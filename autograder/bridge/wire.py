@@ -10,6 +10,7 @@ import contextlib
 import decimal
 import fractions
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
@@ -30,6 +31,11 @@ MAX_EXPONENT = 100_000  # of a decimal number from an answer: an integer of it f
 MALFORMED = (  # what reading may raise where something else stands than should
     *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError),
     *(RuntimeError, MemoryError, struct.error),
+)
+# what leads from anything to all names of a test, where that puts a value into such a text
+READING = re.compile(
+    r"\.(__(globals|builtins|code|closure|(kw)?defaults)__"
+    r"|(gi|cr|ag|tb)_(frame|code)|f_(back|builtins|code|globals|locals))\b"
 )
 HOLDERS: dict[type, str] = {  # values that can be changed in place, by the tag of their nodes
     list: "L",
@@ -210,6 +216,8 @@ class Decoder:
                 raise WireError("a message has a part of unknown form")
             if type(node) is int and not -(2**63) <= node < 2**63:
                 raise WireError("a number is too long")
+            if self.is_wary and type(node) is str and "{" in node and READING.search(node):
+                raise WireError("a text for `format` reads what no answer may")
             return node
         self.nodes += 1
         self.depth += 1

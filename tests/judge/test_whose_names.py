@@ -226,6 +226,43 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
     )
 
 
+FORMATS = """\
+class Person:
+    def __init__(self, name):
+        self.name = name
+    def later(self):
+        yield self.name
+def check():
+    assert greeting().format(p=Person("Bo"), g=Person("Bo").later()) == want
+want = "Hi Bo"
+check()
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{p.__init__.__globals__[want]}",
+        "{p.__class__.__dict__[later].__globals__[want]}",
+        "{p.__init__.__builtins__[want]}",
+        "{g.gi_frame.f_globals[want]}",
+        "{p:{p.__init__.__globals__[want]}}",
+    ],
+)
+def test_no_text_that_a_test_formats_reads_what_it_expects(task: Any, text: str) -> None:
+    right = "def greeting(): return 'Hi {p.name}'"
+    made = task([("greeting", right), ("t_greeting", FORMATS, 1)])
+    assert made.scores() == {"t_greeting": 1}
+    assert made.scores(greeting=f"def greeting(): return {text!r}") == {"t_greeting": 0}
+
+
+def test_a_text_that_a_test_formats_may_say_what_class_something_is_of(task: Any) -> None:
+    test = "assert text.format(1) == 'int' and '__globals__' in named() and 'f.__code__' in named()"
+    own = "text = '{0.__class__.__name__}'\ndef named(): return '__globals__ of f.__code__'"
+    made = task([("text", own), ("t_text", test, 1)])
+    assert made.scores() == {"t_text": 1}
+
+
 def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
     test = "made = eval('[1, 2]')\nfound = eval('len(made)')\nassert eval('square(found)') == 4"
     made = task([SMALL[1], ("t_square", test, 1)])
