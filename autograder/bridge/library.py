@@ -4,6 +4,7 @@ What crosses is plain data under a name of `_WRITERS`. What is read is made new,
 constructor that belongs to the name, from parts of which each is checked first.
 """
 
+import argparse
 import array
 import collections
 import datetime
@@ -30,8 +31,9 @@ MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
 HOLDERS = (
     *(collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap),
-    *(types.MappingProxyType, types.SimpleNamespace, array.array, memoryview),
+    *(types.MappingProxyType, types.SimpleNamespace, argparse.Namespace, array.array, memoryview),
 )
+Namespaces = types.SimpleNamespace | argparse.Namespace
 _LOOKED_AT: dict[str, Callable[[Any], Any]] = {  # a table of what a view of one shows
     "keys": lambda view: dict.fromkeys(view),
     "values": lambda view: dict(enumerate(view)),
@@ -106,6 +108,7 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     collections.ChainMap: lambda v: v.maps,
     types.MappingProxyType: lambda v: [*v.keys(), *v.values()],
     types.SimpleNamespace: lambda v: vars(v).values(),
+    argparse.Namespace: lambda v: vars(v).values(),
     **dict.fromkeys(_VIEWS, list),
 }
 
@@ -228,7 +231,7 @@ def _only_data(encoder: Encoder, value: Any) -> list[Any] | None:
     return [encoder.node(value.data)] if vars(value).keys() == {"data"} else None
 
 
-def _namespace(encoder: Encoder, value: types.SimpleNamespace) -> list[Any] | None:
+def _namespace(encoder: Encoder, value: Namespaces) -> list[Any] | None:
     found = vars(value)
     if not _are_attributes(found):
         return None
@@ -271,6 +274,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     collections.ChainMap: _chain,
     types.MappingProxyType: lambda e, v: [e.node(dict(v))],
     types.SimpleNamespace: _namespace,
+    argparse.Namespace: _namespace,
     array.array: _numbers,
     memoryview: _view,
 }
@@ -343,11 +347,11 @@ def _read_chain(decoder: Decoder, parts: list[Any]) -> collections.ChainMap:
     return collections.ChainMap(*(_of(decoder, kinds, part) for part in parts))
 
 
-def _read_namespace(decoder: Decoder, parts: list[Any]) -> types.SimpleNamespace:
+def _read_namespace(decoder: Decoder, kind: Callable[..., Namespaces], parts: list[Any]) -> Any:
     names, *values = parts
     if not isinstance(names, list) or not _are_attributes(names) or len(names) != len(values):
         raise WireError("a message holds a namespace whose names are none")
-    return types.SimpleNamespace(**dict(zip(names, decoder.values(values), strict=True)))
+    return kind(**dict(zip(names, decoder.values(values), strict=True)))
 
 
 def _are_attributes(names: Iterable[Any]) -> bool:
@@ -399,7 +403,8 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "UserString": lambda d, p: collections.UserString(_of(d, str, *p)),
     "ChainMap": _read_chain,
     "mappingproxy": lambda d, p: types.MappingProxyType(_of(d, dict, *p)),
-    "SimpleNamespace": _read_namespace,
+    "SimpleNamespace": lambda d, p: _read_namespace(d, types.SimpleNamespace, p),
+    "Namespace": lambda d, p: _read_namespace(d, argparse.Namespace, p),
     "array": _read_numbers,
     "memoryview": _read_view,
     **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},

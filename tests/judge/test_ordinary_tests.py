@@ -173,6 +173,15 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert math.floor(Odd()) == 2 and math.ceil(Odd()) == 3\nassert bytes(Odd()) == b'odd'",
     ),
     (
+        "read_args",
+        "import argparse\ndef read_args(words, n):\n    parser = argparse.ArgumentParser()\n"
+        "    parser.add_argument('--n', type=int, default=n.n)\n    return parser.parse_args(words)",
+        "from argparse import *\ndef read_args(words, n):\n"
+        "    return Namespace(n=int((words or [0, vars(n)['n']])[1]))",
+        "import argparse\nassert read_args(['--n', '4'], argparse.Namespace(n=1)).n == 4\n"
+        "assert vars(read_args([], argparse.Namespace(n=2))) == {'n': 2}",
+    ),
+    (
         "call",
         "def call(get): return get(0) + 1",
         "def call(get): return 1 + get()",
@@ -246,6 +255,32 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
         "def is_png(file): return bytes(file.getbuffer()[:4]) == b'\\x89PNG'",
         "import io\nassert is_png(io.BytesIO(b'\\x89PNG and so on'))\n"
         "assert not is_png(io.BytesIO(b'GIF8'))",
+    ),
+    (
+        "doubling",
+        "def doubling(match): return str(2 * int(match.group('n')))",
+        "def doubling(m):\n    start, end = m.span('n')\n"
+        "    return f'{int(m[1]) + int(m.string[start:end])}'",
+        "def doubling(match): return str(int(match.group(1)))",
+        "import re\nassert re.sub(r'(?P<n>[0-9]+)', doubling, 'a1b22') == 'a2b44'",
+    ),
+    (
+        "count",
+        "def count(pattern, text): return len(pattern.findall(text))",
+        "import re\ndef count(p, text): return sum(1 for _ in re.finditer(p.pattern, text, p.flags))",
+        "def count(pattern, text): return len(pattern.split(text))",
+        "import re\nassert count(re.compile('A', re.I), 'banana') == 3",
+    ),
+    (
+        "drain",
+        "def drain(q):\n    found = []\n    while not q.empty(): found.append(q.get())\n"
+        "    q.put('end')\n    return found",
+        "def drain(q):\n    found = [q.get_nowait() for _ in range(q.qsize())]\n"
+        "    q.put_nowait('end')\n    return found",
+        "def drain(q):\n    found = list(q.queue)\n    q.queue.clear()\n    q.put('end')\n"
+        "    return found",
+        "import queue\nq = queue.Queue()\nq.put(1)\nq.put([2])\n"
+        "assert drain(q) == [1, [2]] and q.get() == 'end'",
     ),
 ]
 
