@@ -12,6 +12,7 @@ from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import HANDS_OVER
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import given_by
+from autograder.bridge.signatures import signature_of
 from autograder.bridge.stand_ins import OF_CLASSES, YOURS
 from autograder.bridge.wire import Frame, WireError, reading
 
@@ -218,7 +219,7 @@ class Answering:
         is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
         if not self.peer.is_free and is_private:
             raise AttributeError("what begins with an underscore is private")
-        return getattr(target, name)
+        return signature_of(target) if name == "__signature__" else getattr(target, name)
 
     def _put(self, target: Any, name: Any, value: Any) -> Any:
         if not self.peer.is_free and self.peer.tensors:

@@ -10,6 +10,7 @@ import collections
 import datetime
 import decimal
 import fractions
+import inspect
 import keyword
 import math
 import pathlib
@@ -21,6 +22,7 @@ import zoneinfo
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from autograder.bridge import signatures
 from autograder.bridge.wire import Decoder, Encoder, WireError
 
 MAX_FIELDS = 100  # of a named tuple
@@ -277,6 +279,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     argparse.Namespace: _namespace,
     array.array: _numbers,
     memoryview: _view,
+    inspect.Signature: signatures.parts_of,
 }
 
 
@@ -407,5 +410,6 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "Namespace": lambda d, p: _read_namespace(d, argparse.Namespace, p),
     "array": _read_numbers,
     "memoryview": _read_view,
+    "Signature": signatures.read,
     **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
 }

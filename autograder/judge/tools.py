@@ -26,7 +26,9 @@ STREAMING = frozenset(
     )
 )
 QUEUES = (queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue)
-QUEUEING = frozenset(("put", "get", "put_nowait", "get_nowait", "empty", "full", "qsize", "maxsize"))
+QUEUEING = frozenset(
+    ("put", "get", "put_nowait", "get_nowait", "empty", "full", "qsize", "maxsize")
+)
 QUEUEING |= {"task_done"}
 MATCHED = frozenset(
     (

@@ -226,6 +226,20 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
     )
 
 
+def test_no_text_of_an_annotation_is_evaluated(task: Any) -> None:
+    test = "import inspect, typing\ntyping.get_type_hints(f)\ninspect.signature(f, eval_str=True)"
+    made = task([("f", "def f(x: int): return x"), ("t_f", test, 1)])
+    text = "__import__('sys').modules.__setitem__('was_here', 1)"
+    for evil in (
+        f"def f(x: {text!r}): return x",
+        f"class Own(str): pass\ndef f(x): return x\nf.__annotations__ = {{'x': Own({text!r})}}",
+        "import inspect\ndef f(x): return x\nf.__signature__ = inspect.Signature("
+        f"[inspect.Parameter('x', 1, annotation={text!r})], return_annotation={text!r})",
+    ):
+        assert made.scores(f=evil).keys() == {"t_f"}
+        assert "was_here" not in sys.modules
+
+
 FORMATS = """\
 class Person:
     def __init__(self, name):
