@@ -118,9 +118,11 @@ def class_of(peer: "Peer", told: dict[str, Any]) -> type:
 
 
 def _place(public: Any, name: str) -> str:
-    """The name of a class, with where it is: of one that is no library's with the notebook."""
-    module, _, path = str(public or f"__main__:{name}").partition(":")
-    return path if module == "builtins" else f"{module}.{path or name}"
+    """The name of a class, with where it is: one that no library has is the notebook's."""
+    kind = named(public) if public else None
+    if not isinstance(kind, type):
+        return f"__main__.{name}"
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
 def _homes(peer: "Peer", told: dict[str, Any]) -> list[type]:

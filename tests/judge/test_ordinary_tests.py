@@ -202,8 +202,8 @@ ORDINARY = [  # a question, an answer in other words, a test
     ),
     (
         "read_args",
-        "import argparse\ndef read_args(words, n):\n    parser = argparse.ArgumentParser()\n"
-        "    parser.add_argument('--n', type=int, default=n.n)\n    return parser.parse_args(words)",
+        "import argparse\ndef read_args(words, n):\n    reads = argparse.ArgumentParser()\n"
+        "    reads.add_argument('--n', type=int, default=n.n)\n    return reads.parse_args(words)",
         "from argparse import *\ndef read_args(words, n):\n"
         "    return Namespace(n=int((words or [0, vars(n)['n']])[1]))",
         "import argparse\nassert read_args(['--n', '4'], argparse.Namespace(n=1)).n == 4\n"
@@ -312,7 +312,7 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
     (
         "count",
         "def count(pattern, text): return len(pattern.findall(text))",
-        "import re\ndef count(p, text): return sum(1 for _ in re.finditer(p.pattern, text, p.flags))",
+        "import re\ndef count(p, s): return sum(1 for _ in re.finditer(p.pattern, s, p.flags))",
         "def count(pattern, text): return len(pattern.split(text))",
         "import re\nassert count(re.compile('A', re.I), 'banana') == 3",
     ),
