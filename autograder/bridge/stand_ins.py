@@ -215,6 +215,9 @@ class StandInClass(Held):
             return issubclass(kind, self._remote.twins)
         return self._remote.number in remote.parents
 
+    def __dir__(self) -> Any:
+        return _dir(self)
+
     @property
     def __signature__(self) -> Any:
         return _signature(self)
@@ -263,7 +266,14 @@ def _asked(self: StandIn, name: str) -> Any:
     return remote.peer.get(remote.number, name, remote.use(name))
 
 
-OF_OBJECTS = {"__dict__": property(_held)}
+def _dir(self: StandIn) -> Any:
+    """Its names, of which an answer's end has a list."""
+    remote = self._remote
+    is_asked = not remote.is_bare and not remote.peer.is_free
+    return _asked(self, "__dir__") if is_asked else object.__dir__(self)
+
+
+OF_OBJECTS = {"__dict__": property(_held), "__dir__": _dir}
 # `inspect` takes what has a __get__ and no signature for a builtin
 OF_FUNCTIONS = {"__signature__": property(_signature)}
 OF_FUNCTIONS |= {name: _of_signature(name) for name in BY_NAME}

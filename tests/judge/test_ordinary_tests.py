@@ -196,7 +196,8 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert json.loads(json.dumps([box], default=vars)) == [{'w': 3, 'h': 2}]\n"
         "assert str(type(box)) == \"<class '__main__.Box'>\" and box.area() == 6\n"
         "assert str(type(box.area)) == \"<class 'method'>\"\n"
-        "assert list(inspect.signature(Box).parameters) == ['w', 'h'] and 'w' in dir(box)\n"
+        "assert list(inspect.signature(Box).parameters) == ['w', 'h']\n"
+        "assert {'w', 'area'} < {*dir(box)} and 'area' in dir(Box) and 'w' not in dir(Box)\n"
         "assert inspect.signature(box.area).parameters['scale'].default == 1\n"
         "assert not hasattr(Dot(), '__dict__')",
     ),
@@ -246,10 +247,12 @@ def test_an_answer_lacks_in_its_signature_what_it_lacks(task: Any) -> None:
 
 def test_an_object_has_a_dictionary_if_its_class_gives_it_one(task: Any) -> None:
     slots = "class P:\n    __slots__ = ('x',)"
-    made = task([("p", slots), ("t_p", "assert not hasattr(P(), '__dict__')", 1)])
+    test = "assert not hasattr(P(), '__dict__') and 'y' not in dir(P())"
+    made = task([("p", slots), ("t_p", test, 1)])
     made.known = Transcripts(made)
     assert made.scores() == {"t_p": 1}
     assert made.scores(p="class P:\n    x = 0") == {"t_p": 0}
+    assert made.scores(p=f"{slots}\n    y = 0") == {"t_p": 0}
 
 
 LENDS = [  # with an answer that is wrong, or takes what it may not have
