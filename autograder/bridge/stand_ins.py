@@ -282,10 +282,10 @@ OF_FUNCTIONS |= {name: _of_signature(name) for name in BY_NAME}
 class Kind(type):
     """The class of stand-ins' classes, which shows each as the one that it stands for."""
 
-    shown: str
+    __shown__: str  # no name that an object of an answer's could have
 
     def __repr__(cls) -> str:
-        return f"<class '{cls.shown}'>"
+        return f"<class '{cls.__shown__}'>"
 
 
 def make_class_class(names: tuple[str, ...]) -> type:
@@ -324,7 +324,7 @@ def make_class(
         body["__class__"] = property(lambda self: seen)
     if what == "function":
         body["__get__"] = _bound
-    return Kind(name, (Held,), body | {"shown": shown})
+    return Kind(name, (Held,), body | {"__shown__": shown})
 
 
 def _bound(self: Any, owner: Any, _: Any = None) -> Any:

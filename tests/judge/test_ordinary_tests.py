@@ -188,10 +188,10 @@ ORDINARY = [  # a question, an answer in other words, a test
         "Box",
         "class Box:\n    def __init__(self, w, h=2): self.w, self.h = w, h\n"
         "    def area(self, scale=1): return self.w * self.h * scale\n"
-        "class Dot:\n    __slots__ = ('x',)",
+        "class Dot:\n    __slots__ = ('x',)\n    shown = 5",
         "class Box:\n    def __init__(self, w, h=2):\n        self.h = h\n        self.w = w\n"
         "    def area(self, scale=1): return math.prod(vars(self).values()) * scale\n"
-        "class Dot:\n    __slots__ = 'x'",
+        "class Dot:\n    __slots__ = 'x'\n    shown = 2 + 3",
         "import inspect, json\nbox = Box(3)\nassert vars(box) == box.__dict__ == {'w': 3, 'h': 2}\n"
         "assert json.loads(json.dumps([box], default=vars)) == [{'w': 3, 'h': 2}]\n"
         "assert str(type(box)) == \"<class '__main__.Box'>\" and box.area() == 6\n"
@@ -199,7 +199,7 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert list(inspect.signature(Box).parameters) == ['w', 'h']\n"
         "assert {'w', 'area'} < {*dir(box)} and 'area' in dir(Box) and 'w' not in dir(Box)\n"
         "assert inspect.signature(box.area).parameters['scale'].default == 1\n"
-        "assert not hasattr(Dot(), '__dict__')",
+        "assert not hasattr(Dot(), '__dict__') and Dot().shown == 5",
     ),
     (
         "read_args",
