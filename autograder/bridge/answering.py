@@ -13,7 +13,6 @@ from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import HANDS_OVER
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import given_by
-from autograder.bridge.signatures import signature_of
 from autograder.bridge.stand_ins import OF_CLASSES, YOURS
 from autograder.bridge.wire import Frame, WireError, reading
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 # what Python finds out of an object, where others have an attribute
-TOLD: dict[str, Callable[[Any], Any]] = {"__signature__": signature_of, "__dir__": dir}
+TOLD: dict[str, Callable[[Any], Any]] = {"__signature__": inspect.signature, "__dir__": dir}
 
 
 class Answering:

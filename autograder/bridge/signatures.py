@@ -3,6 +3,7 @@
 Of annotations classes cross, and no text: whoever asks for them would have it evaluated.
 """
 
+import builtins
 import inspect
 import types
 from collections.abc import Callable
@@ -20,14 +21,6 @@ ANY = inspect.Signature(
 )
 
 
-def signature_of(function: Any) -> inspect.Signature:
-    """What a function of this end takes, with the classes that texts in it name."""
-    try:
-        return inspect.signature(function, eval_str=True)
-    except (NameError, AttributeError, SyntaxError):  # of names that are not there, or not yet
-        return inspect.signature(function)
-
-
 def parts_of(encoder: Encoder, value: inspect.Signature) -> list[Any]:
     """What tells the other end of it."""
     told: list[Any] = [_annotation(encoder, value.return_annotation)]
@@ -38,6 +31,8 @@ def parts_of(encoder: Encoder, value: inspect.Signature) -> list[Any]:
 
 
 def _annotation(encoder: Encoder, value: Any) -> list[Any]:
+    """A class, or one of Python's own whose name stands there as a text: none is evaluated."""
+    value = vars(builtins).get(value, NONE) if type(value) is str else value
     is_told = value is None or (isinstance(value, type) and value is not NONE)
     return [encoder.node(value)] if is_told else []
 

@@ -12,6 +12,7 @@ import pytest
 from autograder.judge import attempts, rehearsal, testing, texts
 from tests.judge.small_course import (
     CHAIN,
+    HIDDEN_PART,
     SMALL,
     VEC,
 )
@@ -238,6 +239,15 @@ def test_no_text_of_an_annotation_is_evaluated(task: Any) -> None:
     ):
         assert made.scores(f=evil).keys() == {"t_f"}
         assert "was_here" not in sys.modules
+
+
+def test_an_annotation_may_be_the_name_of_a_class_of_pythons(task: Any) -> None:
+    test = "assert True" + HIDDEN_PART.format(
+        "import typing\nassert typing.get_type_hints(f) == {'x': int, 'return': list}"
+    )
+    made = task([("f", "def f(x: int) -> list: return [x]"), ("t_f", test, 1)])
+    assert made.scores(f="def f(x: 'int') -> 'list': return [x]") == {"t_f": 1}
+    assert made.scores(f="def f(x: 'sum([1])') -> 'list': return [x]") == {"t_f": 0}
 
 
 FORMATS = """\
