@@ -205,7 +205,7 @@ def libraries_that_run_texts() -> Iterator[None]:
     finds = doctest.DocTestParser.get_examples
     yield
     doctest.DocTestParser.get_examples = finds
-    vars(doctest).pop("compile", None)
+    doctest.__dict__.pop("compile", None)
     for name, function in loaders.items():
         setattr(pickle, name, function)
     kept: list[Any] = [getattr(sys.modules.get(module), name, None) for module, name in EVALUATORS]
