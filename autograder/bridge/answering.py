@@ -3,6 +3,7 @@
 import copy
 import inspect
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, errors, memory, touched
@@ -17,6 +18,9 @@ from autograder.bridge.wire import Frame, WireError, reading
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
+
+# what Python finds out of an object, where others have an attribute
+TOLD: dict[str, Callable[[Any], Any]] = {"__signature__": inspect.signature, "__dir__": dir}
 
 
 class Answering:
@@ -218,7 +222,8 @@ class Answering:
         is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
         if not self.peer.is_free and is_private:
             raise AttributeError("what begins with an underscore is private")
-        return getattr(target, name)
+        told = TOLD.get(name)
+        return getattr(target, name) if told is None else told(target)
 
     def _put(self, target: Any, name: Any, value: Any) -> Any:
         if not self.peer.is_free and self.peer.tensors:

@@ -280,7 +280,7 @@ def value_of(node: Any) -> Any:
 class _Reader(Decoder):
     """Reads plain values, and not many."""
 
-    plain = frozenset((float, bool, type(None)))
+    longest = MAX_PARTS
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)

@@ -4,11 +4,13 @@ What crosses is plain data under a name of `_WRITERS`. What is read is made new,
 constructor that belongs to the name, from parts of which each is checked first.
 """
 
+import argparse
 import array
 import collections
 import datetime
 import decimal
 import fractions
+import inspect
 import keyword
 import math
 import pathlib
@@ -20,6 +22,7 @@ import zoneinfo
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from autograder.bridge import signatures
 from autograder.bridge.wire import Decoder, Encoder, WireError
 
 MAX_FIELDS = 100  # of a named tuple
@@ -30,8 +33,9 @@ MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
 HOLDERS = (
     *(collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap),
-    *(types.MappingProxyType, types.SimpleNamespace, array.array, memoryview),
+    *(types.MappingProxyType, types.SimpleNamespace, argparse.Namespace, array.array, memoryview),
 )
+Namespaces = types.SimpleNamespace | argparse.Namespace
 _LOOKED_AT: dict[str, Callable[[Any], Any]] = {  # a table of what a view of one shows
     "keys": lambda view: dict.fromkeys(view),
     "values": lambda view: dict(enumerate(view)),
@@ -106,6 +110,7 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     collections.ChainMap: lambda v: v.maps,
     types.MappingProxyType: lambda v: [*v.keys(), *v.values()],
     types.SimpleNamespace: lambda v: vars(v).values(),
+    argparse.Namespace: lambda v: vars(v).values(),
     **dict.fromkeys(_VIEWS, list),
 }
 
@@ -228,7 +233,7 @@ def _only_data(encoder: Encoder, value: Any) -> list[Any] | None:
     return [encoder.node(value.data)] if vars(value).keys() == {"data"} else None
 
 
-def _namespace(encoder: Encoder, value: types.SimpleNamespace) -> list[Any] | None:
+def _namespace(encoder: Encoder, value: Namespaces) -> list[Any] | None:
     found = vars(value)
     if not _are_attributes(found):
         return None
@@ -271,8 +276,10 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     collections.ChainMap: _chain,
     types.MappingProxyType: lambda e, v: [e.node(dict(v))],
     types.SimpleNamespace: _namespace,
+    argparse.Namespace: _namespace,
     array.array: _numbers,
     memoryview: _view,
+    inspect.Signature: signatures.parts_of,
 }
 
 
@@ -343,11 +350,11 @@ def _read_chain(decoder: Decoder, parts: list[Any]) -> collections.ChainMap:
     return collections.ChainMap(*(_of(decoder, kinds, part) for part in parts))
 
 
-def _read_namespace(decoder: Decoder, parts: list[Any]) -> types.SimpleNamespace:
+def _read_namespace(decoder: Decoder, kind: Callable[..., Namespaces], parts: list[Any]) -> Any:
     names, *values = parts
     if not isinstance(names, list) or not _are_attributes(names) or len(names) != len(values):
         raise WireError("a message holds a namespace whose names are none")
-    return types.SimpleNamespace(**dict(zip(names, decoder.values(values), strict=True)))
+    return kind(**dict(zip(names, decoder.values(values), strict=True)))
 
 
 def _are_attributes(names: Iterable[Any]) -> bool:
@@ -399,8 +406,10 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "UserString": lambda d, p: collections.UserString(_of(d, str, *p)),
     "ChainMap": _read_chain,
     "mappingproxy": lambda d, p: types.MappingProxyType(_of(d, dict, *p)),
-    "SimpleNamespace": _read_namespace,
+    "SimpleNamespace": lambda d, p: _read_namespace(d, types.SimpleNamespace, p),
+    "Namespace": lambda d, p: _read_namespace(d, argparse.Namespace, p),
     "array": _read_numbers,
     "memoryview": _read_view,
+    "Signature": signatures.read,
     **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
 }

@@ -103,16 +103,26 @@ def class_of(peer: "Peer", told: dict[str, Any]) -> type:
     name = class_name(told, peer.classes)
     hashed = hashing(told, believed=peer.policy.believes("__hash__"))
     homes = _homes(peer, told)
-    binds = told.get("k") == "function" and told.get("type") == "function"
-    key = (names, told.get("public"), name, hashed, binds, *homes[:1])
+    what = "function" if told.get("type") == "function" else "callable"
+    what = what if told.get("k") == "function" else "object"
+    key = (names, told.get("public"), name, hashed, what, *homes[:1])
     if key not in peer.classes:
         seen = class_passed_for(told.get("public"), peer.is_free)
         if homes:
             seen = _made_of(homes[0], name)
         if peer.is_free and seen is None:
             seen = peer.records.class_of(told.get("public"))
-        peer.classes[key] = make_class(names, seen, name, hashed, binds)
+        shown = name if what != "object" else _place(told.get("public"), name)
+        peer.classes[key] = make_class(names, seen, name, hashed, what, shown)
     return peer.classes[key]
+
+
+def _place(public: Any, name: str) -> str:
+    """The name of a class, with where it is: one that no library has is the notebook's."""
+    kind = named(public) if public else None
+    if not isinstance(kind, type):
+        return f"__main__.{name}"
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
 def _homes(peer: "Peer", told: dict[str, Any]) -> list[type]:

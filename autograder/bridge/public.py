@@ -26,7 +26,8 @@ _DATA += (collections.deque, collections.defaultdict)
 
 def open_packages(names: Iterable[str]) -> None:
     """Have functions and classes of these packages, which both ends import, cross by name."""
-    _OPEN.update({name.partition(".")[0] for name in names} - set(sys.stdlib_module_names))
+    known = {*sys.stdlib_module_names, "__main__"}  # in which each end has names of its own
+    _OPEN.update({name.partition(".")[0] for name in names} - known)
 
 
 def public_name(value: Any) -> str | None:

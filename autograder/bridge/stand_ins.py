@@ -2,11 +2,11 @@
 
 import types
 from collections.abc import Callable, Iterable, Iterator
-from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.arrays import is_true
 from autograder.bridge.library import LEAVES
+from autograder.bridge.signatures import ANY, BY_NAME
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
@@ -20,9 +20,6 @@ IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 ITEMS += ("bytes", "get", "set", "delete", "set_name")  # the last: of a class's attribute
-ANY = Signature(
-    (Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD))
-)
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
@@ -221,6 +218,13 @@ class StandInClass(Held):
             return issubclass(kind, self._remote.twins)
         return self._remote.number in remote.parents
 
+    def __dir__(self) -> Any:
+        return _dir(self)
+
+    @property
+    def __signature__(self) -> Any:
+        return _signature(self)
+
     @property
     def __bases__(self) -> tuple[type, ...]:
         return self._remote.bases
@@ -244,6 +248,49 @@ def _doc(self: StandIn) -> str | None:
 DOC = {"__doc__": property(_doc)}
 
 
+def _held(self: StandIn) -> Any:
+    """What an object of an answer's holds, by name, as `vars` asks it."""
+    return _asked(self, "__dict__")
+
+
+def _signature(self: StandIn) -> Any:
+    return ANY if self._remote.peer.is_free else _asked(self, "__signature__")
+
+
+def _of_signature(name: str) -> property:
+    return property(lambda self: BY_NAME[name](_asked(self, "__signature__")))
+
+
+def _asked(self: StandIn, name: str) -> Any:
+    """What an answer's end says of an object of its own; a test's says nothing of that."""
+    remote = self._remote
+    if remote.is_bare or remote.peer.is_free:
+        raise AttributeError(name)
+    return remote.peer.get(remote.number, name, remote.use(name))
+
+
+def _dir(self: StandIn) -> Any:
+    """Its names, of which an answer's end has a list."""
+    remote = self._remote
+    is_asked = not remote.is_bare and not remote.peer.is_free
+    return _asked(self, "__dir__") if is_asked else object.__dir__(self)
+
+
+OF_OBJECTS = {"__dict__": property(_held), "__dir__": _dir}
+# `inspect` takes what has a __get__ and no signature for a builtin
+OF_FUNCTIONS = {"__signature__": property(_signature)}
+OF_FUNCTIONS |= {name: _of_signature(name) for name in BY_NAME}
+
+
+class Kind(type):
+    """The class of stand-ins' classes, which shows each as the one that it stands for."""
+
+    __shown__: str  # no name that an object of an answer's could have
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__shown__}'>"
+
+
 def make_class_class(names: tuple[str, ...]) -> type:
     """A class of stand-ins for classes which have these special methods, as enumerations do."""
     body = {name: forward(name) for name in names} | HOME | DOC
@@ -257,22 +304,30 @@ def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
     return name if is_name and len(classes) < MAX_CLASSES else "object"
 
 
-def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any, binds: bool) -> type:
+def make_class(
+    names: tuple[str, ...], seen: Any, name: str, hashed: Any, what: str, shown: str
+) -> type:
     """A class of stand-ins that forwards these special methods, and goes by this name.
 
-    One of functions `binds` them, as Python does, where a class has them for methods.
+    Args:
+        names: the special methods.
+        seen: the class that they pass for.
+        name: that they go by.
+        hashed: how they are hashed.
+        what: they stand for: "object", "callable" or "function", which is bound as Python does it.
+        shown: the name of the class that they stand for, with where it is.
     """
     body: dict[str, Any] = {name: forward(name) for name in names} | HOME | DOC
+    body |= OF_OBJECTS if what == "object" else OF_FUNCTIONS
     body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = hashed
     if "__next__" in names:  # `itertools.tee` copies an iterator that says that it can be
         body["__copy__"] = property(_no_copy)
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
-    if binds:
+    if what == "function":
         body["__get__"] = _bound
-        body["__signature__"] = ANY  # else `inspect` takes what has a __get__ for a builtin
-    return type(name, (Held,), body)
+    return Kind(name, (Held,), body | {"__shown__": shown})
 
 
 def _bound(self: Any, owner: Any, _: Any = None) -> Any:

@@ -10,6 +10,7 @@ import contextlib
 import decimal
 import fractions
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
@@ -31,6 +32,11 @@ MALFORMED = (  # what reading may raise where something else stands than should
     *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError),
     *(RuntimeError, MemoryError, struct.error),
 )
+# what leads from anything to all names of a test, where that puts a value into such a text
+READING = re.compile(
+    r"\.(__(globals|builtins|code|closure|(kw)?defaults)__"
+    r"|(gi|cr|ag|tb)_(frame|code)|f_(back|builtins|code|globals|locals))\b"
+)
 HOLDERS: dict[type, str] = {  # values that can be changed in place, by the tag of their nodes
     list: "L",
     dict: "D",
@@ -45,6 +51,7 @@ KINDS: dict[Any, Any] = {tag: kind for kind, tag in HOLDERS.items()}
 # made once; `Encoder` writes no tree that holds itself
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _TEXT = json.JSONDecoder()
+PLAIN = frozenset((float, bool, type(None)))  # of nodes that are values, as they are
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
@@ -193,7 +200,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
 class Decoder:
     """Build values from a frame's tree. Tags it does not know go to `other(tag, parts)`."""
 
-    plain = frozenset((str, float, bool, type(None)))  # nodes that are values, as they are
+    longest = MAX_TREE  # characters of a text
 
     def __init__(self, frame: Frame, kept: list[Any] | None = None) -> None:
         self.frame = frame
@@ -212,6 +219,8 @@ class Decoder:
                 raise WireError("a message has a part of unknown form")
             if type(node) is int and not -(2**63) <= node < 2**63:
                 raise WireError("a number is too long")
+            if self.is_wary and type(node) is str and "{" in node and READING.search(node):
+                raise WireError("a text for `format` reads what no answer may")
             return node
         self.nodes += 1
         self.depth += 1
@@ -227,8 +236,14 @@ class Decoder:
 
     def values(self, nodes: Iterable[Any]) -> list[Any]:
         """The values of several nodes."""
-        plain = self.plain
-        return [node if type(node) in plain else self.value(node) for node in nodes]
+        longest = self.longest
+        return [
+            node
+            if type(node) in PLAIN
+            or (type(node) is str and len(node) <= longest and "{" not in node)
+            else self.value(node)
+            for node in nodes
+        ]
 
     def buffer(self, place: Any) -> bytes | memoryview:
         """The buffer at a place; each is used once, so that nothing grows beyond what came."""

@@ -6,7 +6,7 @@ nothing but NaN no difference is ever more than what a test allows.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -19,6 +19,7 @@ SEQUENCES = (range, deque)  # which are kept as texts
 OTHERS = (str, bytes, bytearray, set, frozenset)  # which can be gone through as well
 GIVEN = "()"  # after a call's label: what it gave
 STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
+ITEM, LENGTH = ".__getitem__", ".__len__"
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
 NUMBERS = frozenset((int, float, complex, bool, type(None)))  # and what is none
 PLAIN = NUMBERS | {str, bytes}
@@ -114,7 +115,31 @@ def _with_steps(transcript: Transcript) -> Transcript:
             made.append(call)
     for at, found in steps.items():
         made[at] = replace(made[at], outcome=found)
+    return _with_ends(made)
+
+
+def _with_ends(calls: Iterable[Crossing]) -> Transcript:
+    """Calls in which a length is as many entries, and an object is empty that gives none at all.
+
+    What ends each walk through one of several entries says nothing.
+    """
+    calls = list(calls)
+    full = {call.what for call in calls if call.what.endswith(ITEM) and not _is_end(call)}
+    made: list[Crossing] = []
+    for call in calls:
+        if call.what.endswith(LENGTH) and type(call.outcome) is int:
+            made.append(replace(call, outcome=[call.outcome] * (call.outcome > 0)))
+        elif not _is_end(call):
+            made.append(call)
+        elif call.what not in full:
+            made.append(replace(call, outcome=[]))
     return tuple(made)
+
+
+def _is_end(call: Crossing) -> bool:
+    """Whether an object of its own said that there is nothing at an index."""
+    is_error = isinstance(call.outcome, Raised) and call.outcome.type_name == "IndexError"
+    return is_error and call.what.endswith(ITEM)
 
 
 def may_give_nothing(transcript: Transcript) -> bool:
@@ -220,7 +245,7 @@ def _is_numbers(value: Any, is_part: bool = False) -> bool:
     if isinstance(value, Kept):
         is_truth = value.shape == () and "bool" in value.dtype
         return prod(value.shape) > 0 and not is_truth and not _has_no_number(value)
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
         parts = value.values() if isinstance(value, dict) else value
         return bool(parts) and all(_is_numbers(part, is_part=True) for part in parts)
     kinds = (int, float, complex, bool, str, bytes) if is_part else (int, float, complex)

@@ -260,7 +260,7 @@ class Space(dict):
             peer.protect, peer.allowed, peer.expected = False, (), ()
             peer.random.steps = None
         try:
-            with timed as clock, alarm(clock), silence(), recording:
+            with timed as clock, alarm(clock), silence(), recording, as_main(self):
                 failed = self._run(source, where)
                 crossed = peer is not None and peer.requests > before
                 if crossed:
@@ -337,6 +337,41 @@ class Builtins(dict):
 
     def __missing__(self, name: str) -> Any:
         return self.space[name]
+
+
+class Main(types.ModuleType):
+    """`__main__` while tests run: there `unittest.main`, `typing` and `import` look for names."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(HOME)
+        super().__setattr__("_space", space)
+
+    @property
+    def __dict__(self) -> Any:
+        return self._space
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._space[name]
+        except KeyError:
+            raise AttributeError(f"module {HOME!r} has no attribute {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._space[name] = value
+
+    def __dir__(self) -> list[str]:
+        return list(self._space)
+
+
+@contextlib.contextmanager
+def as_main(space: Space) -> Iterator[None]:
+    """Have `__main__` be the module of these names, as it is in a notebook."""
+    before = sys.modules[HOME]
+    sys.modules[HOME] = Main(space)
+    try:
+        yield
+    finally:
+        sys.modules[HOME] = before
 
 
 def _is_raisable(value: Any, name: str, homes: Set[str]) -> bool:

@@ -16,7 +16,15 @@ from autograder.bridge.line import Gone
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
-from autograder.judge.space import MAX_MESSAGE, TEXT_SECONDS, BadScore, Space, alarm, silence
+from autograder.judge.space import (
+    MAX_MESSAGE,
+    TEXT_SECONDS,
+    BadScore,
+    Space,
+    alarm,
+    as_main,
+    silence,
+)
 
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
 
@@ -53,7 +61,7 @@ def run_test(
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
         beside = student.peer.beside.kept
         try:
-            with student.clock(seconds) as clock, alarm(clock):
+            with student.clock(seconds) as clock, alarm(clock), as_main(space):
                 exec(seen, space, space)
                 _tell_kept(student, may_fail)
                 visible = len(crossings) if cell.hidden else None

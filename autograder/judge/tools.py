@@ -1,12 +1,14 @@
 """Objects of Python's library and NumPy's that a test may hand to an answer, and stay the test's.
 
-Random numbers, streams, and the keys of `cmp_to_key`: what an answer does with one is done here, as
-in one process. It may draw the next numbers and not choose them; of a stream it may read and write,
-and reach nothing below it.
+Random numbers, streams, queues, patterns and their matches, and the keys of `cmp_to_key`: what an
+answer does with one is done here, as in one process. It may draw the next numbers and not choose
+them; of a stream or queue it may read and write, and reach nothing below it.
 """
 
 import functools
 import io
+import queue
+import re
 import sys
 import types
 from typing import Any
@@ -23,6 +25,30 @@ STREAMING = frozenset(
         *("__iter__", "__next__", "__enter__", "__exit__"),
     )
 )
+QUEUES = (queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue)
+QUEUEING = frozenset(
+    ("put", "get", "put_nowait", "get_nowait", "empty", "full", "qsize", "maxsize")
+)
+QUEUEING |= {"task_done"}
+MATCHED = frozenset(
+    (
+        *("group", "groups", "groupdict", "start", "end", "span", "expand", "__getitem__"),
+        *("string", "re", "pos", "endpos", "lastindex", "lastgroup"),
+    )
+)
+MATCHING = frozenset(
+    (
+        *("match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn"),
+        *("pattern", "flags", "groups", "groupindex"),
+    )
+)
+USES = {  # of which classes what may be used
+    **dict.fromkeys(KEYS, COMPARING),
+    **dict.fromkeys(STREAMS, STREAMING),
+    **dict.fromkeys(QUEUES, QUEUEING),
+    re.Match: MATCHED,
+    re.Pattern: MATCHING,
+}
 KEPT = frozenset(("bit_generator", "spawn", "seed"))
 KEPT |= {"get_state", "set_state", "getstate", "setstate"}
 ENDLESS = frozenset(("zipf", "vonmises"))  # of `RandomState`: with some numbers they draw for ever
@@ -47,10 +73,8 @@ def uses_of(kind: type, name: str | None) -> bool | None:
 
     Without a name: whether it may be called.
     """
-    if kind in KEYS:
-        return (name or "__call__") in COMPARING
-    if kind in STREAMS:
-        return name in STREAMING
+    if kind in USES:
+        return (name or "__call__") in USES[kind]
     if draws(kind):
         stays = KEPT | ENDLESS if _is_old(kind) else KEPT
         return name is not None and not name.startswith("_") and name not in stays

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from autograder.bridge.line import Gone
-from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.public import named
+from autograder.bridge.stand_ins import Kind, remote_of
 from autograder.bridge.wire import WireError
 from autograder.common.results import Raised
 from autograder.judge.guard import Guard
@@ -177,7 +178,7 @@ def test_an_answer_can_name_nothing_that_does_something(name: str) -> None:
     for tree in (["PUB", name], ["H", told(public=name)], ["DD", ["PUB", name]]):
         got = outcome(replying({"r": tree}))
         if remote_of(got) is not None:
-            assert type(got).__class__ is type
+            assert type(type(got)) is Kind and type(got) is not named(name)
         else:
             assert isinstance(got, Exception), (tree, got)
 

@@ -4,9 +4,11 @@
 are used. This is about the reading of one frame, of every tag that the protocol has.
 """
 
+import argparse
 import collections
 import contextlib
 import datetime
+import inspect
 import random
 import re
 import socket
@@ -56,6 +58,7 @@ def values() -> list[Any]:
     tensors = [torch.ones(2, 3), torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(3))]
     more = [torch.float64, torch.Size([2, 3]), torch.device("cpu"), torch.Generator(), layer]
     library = [datetime.date(2024, 2, 3), point(1, 2), SimpleNamespace(a=1), Path("a/b")]
+    library += [argparse.Namespace(b=2), inspect.signature(lambda a, *, b=1: a)]
     return [*plain, *holders, *arrays, *tensors, *more, *library, lambda: 1, list, ValueError]
 
 

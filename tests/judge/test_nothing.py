@@ -34,6 +34,16 @@ EACH = "for i, one in enumerate(f(x)):\n    assert np.allclose(one, x * i)"
 ROWS = "def f(x):\n    return [x * i for i in range(3)]"
 STEPS = "def f(x):\n    for i in range(3):\n        yield x * i"
 ONE = "assert np.allclose(f(x).v, x + 1)"
+ITEMS = """\
+class Items:
+    def __init__(self, given):
+        self.given = {}
+    def __getitem__(self, n):
+        return self.given[n]
+    def __len__(self):
+        return len(self.given)"""
+WALKED = "assert all(a == b for a, b in zip(Items([1, 2]), [1, 2]))"
+COUNTED = "a = Items([5])\nfor n in range(len(a)):\n    assert a[n] == 5"
 BY_CALL = "seen = []\nf(seen.append, x)\nassert np.allclose(seen[0], x + 1)"
 IN_PLACE = "t = torch.arange(3.0)\nf(t)\nassert torch.allclose(t, torch.tensor([0.0, 2.0, 4.0]))"
 PAIR, TABLE = "def f(x):\n    return x * 2, x + 1", "def f(x):\n    return {'b': x, 'a': x + 1}"
@@ -85,6 +95,18 @@ NOTHINGS = {
         "def f(x):\n    return [str(n) for n in x]",
         "assert all(a == b for a, b in zip(f([1, 2]), '12'))",
         ["def f(x):\n    return []", "def f(x):\n    return iter('')"],
+    ),
+    "a sequence that is gone through": (ITEMS.format("given"), WALKED, [ITEMS.format("[]")]),
+    "a sequence of no length": (ITEMS.format("given"), COUNTED, [ITEMS.format("[]")]),
+    "a set": (
+        "def f(words):\n    return {w.lower() for w in words}",
+        "assert f(['A', 'b']) <= {'a', 'b'} and all(map(str.islower, f(['A'])))",
+        ["def f(words):\n    return set()", "def f(words):\n    return frozenset()"],
+    ),
+    "a set that is gone through": (
+        "def f(x):\n    return {n * n for n in x}",
+        "for n in f([1, 2]):\n    assert n in (1, 4)",
+        ["def f(x):\n    return {}.keys()", "def f(x):\n    return iter(set())"],
     ),
     "no truths": (
         "def f(x):\n    return {n: n > 1 for n in x}",
@@ -154,6 +176,27 @@ RIGHT = {
         "def f(x):\n    return [[n for n in x if n > 1], [n for n in x if n < 1]]",
         "assert sorted(f([3, 5])) == [[], [3, 5]]",
         "def f(x):\n    return [[n for n in x if n < 1], [n for n in x if n > 1]]",
+    ),
+    "no part of a set where there is one": (
+        "def f(x):\n    return {(n,) for n in x}",
+        "assert len(f([1, 2])) == 2",
+        "def f(x):\n    return {(), (2,)}",
+    ),
+    "no set": (
+        "def f(x):\n    return {n for n in x if n > 1}",
+        "assert f([0, 1]) == set() and f([2]) == {2}",
+        "def f(x):\n    return frozenset(n for n in x if not n <= 1)",
+    ),
+    "what is there one after the other": (
+        ITEMS.format("given"),
+        "a = Items([1, 2])\nassert list(a) == [1, 2]\nwhile len(a): a.given.pop()",
+        ITEMS.format("[*given]").replace("len(self.given)", "sum(1 for _ in self.given)"),
+    ),
+    "none at an index": (
+        ITEMS.format("given"),
+        "a, b = Items([]), Items([1])\nassert len(a) == 0 and b[0] == len(b) == 1\n"
+        "try: a[0]\nexcept IndexError: pass\nelse: assert False",
+        ITEMS.format("tuple(given)"),
     ),
     "a last part of many": (
         "def f(g, x):\n    return sum(g(x[i : i + 2]) for i in range(0, len(x), 2))",

@@ -173,6 +173,44 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert math.floor(Odd()) == 2 and math.ceil(Odd()) == 3\nassert bytes(Odd()) == b'odd'",
     ),
     (
+        "hint",
+        "def hint(a: int, b: int = 2, *, c: str = 'x') -> int: return a + b",
+        "def hint(a: int, b: int = 2, *, c: str = 'x') -> int:\n    made = b\n    return made + a",
+        "import inspect, typing\nhints = {'a': int, 'b': int, 'c': str, 'return': int}\n"
+        "assert hint.__annotations__ == hints == typing.get_type_hints(hint)\n"
+        "assert hint.__defaults__ == (2,) and hint.__kwdefaults__ == {'c': 'x'}\n"
+        "assert hint.__code__.co_argcount == 2 and hint(1) == 3\n"
+        "assert list(inspect.signature(hint).parameters) == ['a', 'b', 'c']\n"
+        "assert inspect.signature(hint).parameters['b'].default == 2\n"
+        "assert inspect.getfullargspec(hint).args == ['a', 'b']",
+    ),
+    (
+        "Box",
+        "class Box:\n    def __init__(self, w, h=2): self.w, self.h = w, h\n"
+        "    def area(self, scale=1): return self.w * self.h * scale\n"
+        "class Dot:\n    __slots__ = ('x',)\n    shown = 5",
+        "class Box:\n    def __init__(self, w, h=2):\n        self.h = h\n        self.w = w\n"
+        "    def area(self, scale=1): return math.prod(vars(self).values()) * scale\n"
+        "class Dot:\n    __slots__ = 'x'\n    shown = 2 + 3",
+        "import inspect, json\nbox = Box(3)\nassert vars(box) == box.__dict__ == {'w': 3, 'h': 2}\n"
+        "assert json.loads(json.dumps([box], default=vars)) == [{'w': 3, 'h': 2}]\n"
+        "assert str(type(box)) == \"<class '__main__.Box'>\" and box.area() == 6\n"
+        "assert str(type(box.area)) == \"<class 'method'>\"\n"
+        "assert list(inspect.signature(Box).parameters) == ['w', 'h']\n"
+        "assert {'w', 'area'} < {*dir(box)} and 'area' in dir(Box) and 'w' not in dir(Box)\n"
+        "assert inspect.signature(box.area).parameters['scale'].default == 1\n"
+        "assert not hasattr(Dot(), '__dict__') and Dot().shown == 5",
+    ),
+    (
+        "read_args",
+        "import argparse\ndef read_args(words, n):\n    reads = argparse.ArgumentParser()\n"
+        "    reads.add_argument('--n', type=int, default=n.n)\n    return reads.parse_args(words)",
+        "from argparse import *\ndef read_args(words, n):\n"
+        "    return Namespace(n=int((words or [0, vars(n)['n']])[1]))",
+        "import argparse\nassert read_args(['--n', '4'], argparse.Namespace(n=1)).n == 4\n"
+        "assert vars(read_args([], argparse.Namespace(n=2))) == {'n': 2}",
+    ),
+    (
         "call",
         "def call(get): return get(0) + 1",
         "def call(get): return 1 + get()",
@@ -196,6 +234,25 @@ def test_an_ordinary_test_runs_and_right_answers_pass_it(task: Any, part: Any) -
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+
+
+def test_an_answer_lacks_in_its_signature_what_it_lacks(task: Any) -> None:
+    test = "import inspect\nassert inspect.signature(f).parameters['n'].default == 3"
+    made = task([("f", "def f(x, n=3): return x"), ("t_f", test, 1)])
+    made.known = Transcripts(made)
+    assert made.scores(f="def f(y, n=1 + 2): return y") == {"t_f": 1}
+    for wrong in ("def f(x, n=2): return x", "def f(x, n): return x", "f = print"):
+        assert made.scores(f=wrong) == {"t_f": 0}
+
+
+def test_an_object_has_a_dictionary_if_its_class_gives_it_one(task: Any) -> None:
+    slots = "class P:\n    __slots__ = ('x',)"
+    test = "assert not hasattr(P(), '__dict__') and 'y' not in dir(P())"
+    made = task([("p", slots), ("t_p", test, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_p": 1}
+    assert made.scores(p="class P:\n    x = 0") == {"t_p": 0}
+    assert made.scores(p=f"{slots}\n    y = 0") == {"t_p": 0}
 
 
 LENDS = [  # with an answer that is wrong, or takes what it may not have
@@ -246,6 +303,32 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
         "def is_png(file): return bytes(file.getbuffer()[:4]) == b'\\x89PNG'",
         "import io\nassert is_png(io.BytesIO(b'\\x89PNG and so on'))\n"
         "assert not is_png(io.BytesIO(b'GIF8'))",
+    ),
+    (
+        "doubling",
+        "def doubling(match): return str(2 * int(match.group('n')))",
+        "def doubling(m):\n    start, end = m.span('n')\n"
+        "    return f'{int(m[1]) + int(m.string[start:end])}'",
+        "def doubling(match): return str(int(match.group(1)))",
+        "import re\nassert re.sub(r'(?P<n>[0-9]+)', doubling, 'a1b22') == 'a2b44'",
+    ),
+    (
+        "count",
+        "def count(pattern, text): return len(pattern.findall(text))",
+        "import re\ndef count(p, s): return sum(1 for _ in re.finditer(p.pattern, s, p.flags))",
+        "def count(pattern, text): return len(pattern.split(text))",
+        "import re\nassert count(re.compile('A', re.I), 'banana') == 3",
+    ),
+    (
+        "drain",
+        "def drain(q):\n    found = []\n    while not q.empty(): found.append(q.get())\n"
+        "    q.put('end')\n    return found",
+        "def drain(q):\n    found = [q.get_nowait() for _ in range(q.qsize())]\n"
+        "    q.put_nowait('end')\n    return found",
+        "def drain(q):\n    found = list(q.queue)\n    q.queue.clear()\n    q.put('end')\n"
+        "    return found",
+        "import queue\nq = queue.Queue()\nq.put(1)\nq.put([2])\n"
+        "assert drain(q) == [1, [2]] and q.get() == 'end'",
     ),
 ]
 

@@ -1,5 +1,6 @@
 """What a cell of tests may do, and how it ends."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -241,3 +242,22 @@ def f(x): return helper.sqrt(x)
 def test_a_test_may_import_a_module_by_a_name_of_the_answers(task: Any) -> None:
     made = task([("f", IMPORTS), ("t_f", "import numpy as helper\nassert f(4) == 2", 1)])
     assert made.scores() == {"t_f": 1}
+
+
+def test_main_is_where_a_test_runs(task: Any) -> None:
+    case = "import unittest\nclass Case(unittest.TestCase):\n    def test(self): "
+    run = "unittest.main(argv=[''], exit=False).result"
+    made = task(
+        [
+            ("look", "from dataclasses import dataclass\n@dataclass\nclass Node:\n    on: 'Node'"),
+            ("f", "def f(x): return x.on"),
+            ("t_case", f"{case}self.assertEqual(f(Node(2)), 2)\nassert {run}.wasSuccessful()", 1),
+            ("t_count", f"{case}f(Node(1))\nassert {run}.testsRun == 1", 1),
+            ("t_hints", "import typing\nassert typing.get_type_hints(Node) == {'on': Node}", 1),
+            ("t_import", "import __main__\nassert __main__.f(__main__.Node(3)) == 3", 1),
+        ]
+    )
+    before = sys.modules["__main__"]
+    assert made.scores() == dict.fromkeys(["t_case", "t_count", "t_hints", "t_import"], 1)
+    assert made.scores(f="def f(x): return 1")["t_case"] == 0
+    assert sys.modules["__main__"] is before

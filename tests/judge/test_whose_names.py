@@ -12,6 +12,7 @@ import pytest
 from autograder.judge import attempts, rehearsal, testing, texts
 from tests.judge.small_course import (
     CHAIN,
+    HIDDEN_PART,
     SMALL,
     VEC,
 )
@@ -224,6 +225,66 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
     assert all(  # also for libraries, after spaces were made
         getattr(pickle, name) in (texts._refuse, texts._Refuser) for name in texts.LOADERS
     )
+
+
+def test_no_text_of_an_annotation_is_evaluated(task: Any) -> None:
+    test = "import inspect, typing\ntyping.get_type_hints(f)\ninspect.signature(f, eval_str=True)"
+    made = task([("f", "def f(x: int): return x"), ("t_f", test, 1)])
+    text = "__import__('sys').modules.__setitem__('was_here', 1)"
+    for evil in (
+        f"def f(x: {text!r}): return x",
+        f"class Own(str): pass\ndef f(x): return x\nf.__annotations__ = {{'x': Own({text!r})}}",
+        "import inspect\ndef f(x): return x\nf.__signature__ = inspect.Signature("
+        f"[inspect.Parameter('x', 1, annotation={text!r})], return_annotation={text!r})",
+    ):
+        assert made.scores(f=evil).keys() == {"t_f"}
+        assert "was_here" not in sys.modules
+
+
+def test_an_annotation_may_be_the_name_of_a_class_of_pythons(task: Any) -> None:
+    test = "assert True" + HIDDEN_PART.format(
+        "import typing\nassert typing.get_type_hints(f) == {'x': int, 'return': list}"
+    )
+    made = task([("f", "def f(x: int) -> list: return [x]"), ("t_f", test, 1)])
+    assert made.scores(f="def f(x: 'int') -> 'list': return [x]") == {"t_f": 1}
+    assert made.scores(f="def f(x: 'sum([1])') -> 'list': return [x]") == {"t_f": 0}
+
+
+FORMATS = """\
+class Person:
+    def __init__(self, name):
+        self.name = name
+    def later(self):
+        yield self.name
+def check():
+    assert greeting().format(p=Person("Bo"), g=Person("Bo").later()) == want
+want = "Hi Bo"
+check()
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{p.__init__.__globals__[want]}",
+        "{p.__class__.__dict__[later].__globals__[want]}",
+        "{p.__init__.__builtins__[want]}",
+        "{g.gi_frame.f_globals[want]}",
+        "{p:{p.__init__.__globals__[want]}}",
+    ],
+)
+def test_no_text_that_a_test_formats_reads_what_it_expects(task: Any, text: str) -> None:
+    right = "def greeting(): return 'Hi {p.name}'"
+    made = task([("greeting", right), ("t_greeting", FORMATS, 1)])
+    assert made.scores() == {"t_greeting": 1}
+    assert made.scores(greeting=f"def greeting(): return {text!r}") == {"t_greeting": 0}
+
+
+def test_a_text_that_a_test_formats_may_say_what_class_something_is_of(task: Any) -> None:
+    test = "assert text.format(1) == 'int' and '__globals__' in named() and 'f.__code__' in named()"
+    own = "text = '{0.__class__.__name__}'\ndef named(): return '__globals__ of f.__code__'"
+    made = task([("text", own), ("t_text", test, 1)])
+    assert made.scores() == {"t_text": 1}
 
 
 def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
