@@ -81,6 +81,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
             ],
             "the text asks for ten digits",
         ),
+        ("05_layer_norm", "norm_backward"): "the text asks for twelve places after the point",
     },
 }
 
