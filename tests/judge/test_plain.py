@@ -1,12 +1,15 @@
 """Visible tests are tried in one process as well: what two cannot tell, one does."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from autograder.bridge.session import CellRun
 from autograder.judge import plain, rehearsal
 from autograder.judge.assignment import read_assignment
+from autograder.judge.work import Work
 from tests.judge.small_course import HIDDEN_PART, LISTING, Transcripts
 
 KINDS = {  # a right answer, a wrong one, and a test that tells them apart in one process only
@@ -60,6 +63,27 @@ def test_what_two_processes_cannot_tell_one_does(task: Any, kind: str) -> None:
     made.known = Transcripts(made)
     assert made.scores() == {"t_f": 1}
     assert made.scores(f=wrong) == {"t_f": 0}
+
+
+def test_cells_are_asked_one_by_one_only_where_one_ends_the_process(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    singly: list[int] = []
+    by_itself = Work._one_by_one
+
+    def counted(self: Work, cells: Mapping[int, Any]) -> dict[int, CellRun]:
+        singly.append(len(cells))
+        return by_itself(self, cells)
+
+    monkeypatch.setattr(Work, "_one_by_one", counted)
+    made = task([("f", "def f(g):\n    return g() + 1"), ("t_f", "assert f(lambda: 1) == 2", 1)])
+    assert made.scores(f="def f(g):\n    return 1 + g()") == {"t_f": 1}
+    assert singly == []
+    beside = "'t_f' in ''.join(g.__code__.co_filename for g in [g] if hasattr(g, '__code__'))"
+    ends = f"import os\ndef f(g):\n    if {beside}: os._exit(3)\n    return g() + 1"
+    verdict = made.verdicts(f=ends)["t_f"]
+    assert (verdict.status, verdict.score) == ("died", 0)
+    assert singly
 
 
 def test_it_is_told_as_in_the_notebook(task: Any) -> None:
