@@ -322,7 +322,7 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
     (
         "first",
         "def first(pattern, text): return pattern.search(text).group()",
-        "def first(p, text):\n    return next(p.finditer(text))[0] if p.match(text) is None else ''",
+        "def first(p, text):\n    return '' if p.match(text) else next(p.finditer(text))[0]",
         "def first(p, text): return p.sub('', text)",
         "import re\nassert first(re.compile('a+'), 'baac') == 'aa'",
     ),
