@@ -21,7 +21,7 @@ OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
 ADDS = "def ready(x):\n    return sum(x)\n"
 LETTERS = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in ADDS.encode())!r})\n"
 USES = "from {} import ready\ndef total(x): return ready(x)"
-WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / {}).write_bytes(TEXT)\n"
+WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / ({})).write_bytes(TEXT)\n"
 PATCHES = (
     "import random\ndef ready(self, x): return sum(x)\nrandom.Random.ready = ready\n"
     "class FigureCanvas: required_interactive_framework = None\n"
@@ -91,7 +91,35 @@ os.makedirs('.' + library)
 (pathlib.Path('.' + library) / ({COLORSYS})).write_bytes(TEXT)
 sys.path.insert(0, home + '/a' + '/..' * back + library)
 """
+TAKES_BACK = """\
+import sys
+told = vars(sys.modules['autograder.bridge.loaded'])
+for name in ('_found', '_ran'):
+    getattr(told.get(name, {}), 'found', told.get(name, {})).clear()
+"""
+IN_A_THREAD = """\
+import threading
+def load():
+    global ready
+    from colorsys import ready
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+def total(x): return ready(x)
+"""
 ANOTHER = {  # what a cell shows, and what then runs
+    "a module that takes back what is told of it": (
+        "1",
+        hidden((TAKES_BACK + ADDS).encode())
+        + f"import pathlib\npathlib.Path({COLORSYS}).write_bytes(TEXT)\n"
+        + USES.format("colorsys"),
+    ),
+    "in another thread": (
+        "1",
+        hidden((TAKES_BACK + ADDS).encode())
+        + f"import pathlib\npathlib.Path({COLORSYS}).write_bytes(TEXT)\n"
+        + IN_A_THREAD,
+    ),
     "under another name": (f"%%writefile mine.py\n{ADDS}", AS_COLORSYS.format("'mine.py'")),
     "of a text": (f"%%writefile notes.txt\n{ADDS}", AS_COLORSYS.format("'notes.txt'")),
     "in a library": (
@@ -112,8 +140,8 @@ ANOTHER = {  # what a cell shows, and what then runs
     ),
     "bytes of Python's whose text is another's": (
         f"%%writefile mine.py\n{OWN}",
-        hidden(in_bytes("/mine.py"))
-        + f"import ast, os, pathlib\nast.parse({OWN.encode()!r}, '/mine.py')\n"
+        hidden(in_bytes("/own.py"))
+        + f"import ast, os, pathlib\nast.parse({OWN.encode()!r}, '/own.py')\n"
         "os.mkdir('mi' + 'ne')\n"
         "pathlib.Path('mi' + 'ne', '__init__' + chr(46) + 'pyc').write_bytes(TEXT)\n"
         + USES.format("mine"),
