@@ -1254,11 +1254,11 @@ assert_close(
 claim = "slopes at queries and keys should have all digits of float64"
 assert_close(found[0][0] + found[1][0], wanted[0], claim, atol=1e-13)
 assert_close(torch.cat([found[0][1], found[1][1]]), wanted[1], claim, atol=1e-13)
-large = draw((200, 64), (400, 64), (400, 64), (200, 64), seed=75)
-leaves = [one.clone().requires_grad_() for one in large[:3]]
+many_q, many_k, many_v, many_do = draw((200, 64), (400, 64), (400, 64), (200, 64), seed=75)
+leaves = [one.clone().requires_grad_() for one in (many_q, many_k, many_v)]
 o, z = softly(*leaves)
-wanted = torch.autograd.grad(o, leaves, large[3])
-found = block_slopes(*large[:3], o.detach(), z.detach(), large[3])
+wanted = torch.autograd.grad(o, leaves, many_do)
+found = block_slopes(many_q, many_k, many_v, o.detach(), z.detach(), many_do)
 for one, other in zip(found, wanted, strict=True):
     claim = "of 400 keys of 64 features the slopes follow from the formula"
     assert_close(one, other, claim, atol=1e-10)
