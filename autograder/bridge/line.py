@@ -1,8 +1,10 @@
 """The line between the two processes: whole frames, in time; and the end of what cannot go on."""
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from autograder.bridge import loaded
 from autograder.bridge.wire import Frame, WireError, read_frame
 from autograder.isolation.clock import Clock, Over
 
@@ -38,9 +40,15 @@ class Line:
         self.peer = peer
         self.unread = bytearray()
         self.received = 0  # bytes since a test began
+        self.sending = threading.RLock()  # other threads than the main one load modules as well
 
     def read(self) -> Frame:
-        """The next message."""
+        """The next message; what an answer's end tells of its modules is heard on the way."""
+        while loaded.RAN in (frame := self._next()).tree and not self.peer.is_free:
+            self.peer.ran.hear(frame)
+        return frame
+
+    def _next(self) -> Frame:
         try:
             frame = read_frame(self._receive)
         except WireError as error:
@@ -75,8 +83,9 @@ class Line:
         try:
             if sum(len(piece) for piece in pieces) < 1 << 16:
                 pieces = [b"".join(pieces)]
-            for piece in pieces:
-                self._send_all(memoryview(piece).cast("B"))
+            with self.sending:
+                for piece in pieces:
+                    self._send_all(memoryview(piece).cast("B"))
         except OSError as error:
             raise Gone("died", "the process of the answer ended") from error
 

@@ -2,22 +2,56 @@
 
 An answer's text may show a module's file and run another one: a copy under a computed name, a file
 that lies before Python's own, one that a library loads by a text. So it is noted where Python
-itself tells of it. What is noted is a claim like all that a student's process says.
+itself tells of it, and told before the module runs, which could take the note away. What is told
+is a claim all the same, like all that a student's process says.
 """
 
 import os
 import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from autograder.bridge.wire import Frame
+
 TOLD = frozenset(("compile", "exec", "import"))
 LOADERS = ("importlib._bootstrap", "zipimport")  # whose functions run a module's code
-MOST = 50  # modules
+MOST = 500  # modules
 MOST_TEXT = 400_000  # bytes of all of them
+MAX_NAME = 200
+RAN = "ran"  # the key of a message that tells of one
 
 _homes: tuple[str, ...] = ()  # where modules lie that are nobody's own
 _compiled: dict[str, bytes] = {}  # files of students' to their text, until it is run
-_found: dict[str, bytes | None] = {}
+
+
+class Ran:
+    """Modules that ran, each with the text that did; None where there is none to be read."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, bytes | None], None] = {}
+
+    def add(self, name: Any, text: bytes | None) -> tuple[str, bytes | None] | None:
+        """What is added, if it was not known; one too many, or with no name, is left out."""
+        is_name = type(name) is str and 0 < len(name) <= MAX_NAME
+        if not is_name or (name, text) in self.found or len(self.found) >= MOST:
+            return None
+        left = MOST_TEXT - sum(len(one or b"") for _, one in self.found)
+        pair = name, text if text is not None and len(text) <= left else None
+        if pair in self.found:
+            return None
+        self.found[pair] = None
+        return pair
+
+    def hear(self, frame: Frame) -> None:
+        """Add what the other end tells, whatever that is."""
+        text = bytes(frame.buffers[0][: MOST_TEXT + 1]) if frame.buffers else None
+        self.add(frame.tree.get(RAN), text)
+
+
+_ran = Ran()
+_tell: Callable[[Frame], None] | None = None
 
 
 def prepare() -> None:
@@ -33,41 +67,52 @@ def prepare() -> None:
 def hear(event: str, told: tuple[Any, ...]) -> None:
     """Hear what Python tells an audit hook, which calls this."""
     if event == "compile":
-        text, file = told
-        if type(text) is bytes and _is_own(file):
+        text, file = told  # whoever only takes a text apart may call it by the name of any file
+        if type(text) is bytes and _is_own(file) and _loads(sys._getframe(2)):
             _compiled[file] = text
     elif event == "import" and _is_own(told[1]):  # a library in C
         _note(told[0], None)
-    elif event == "exec" and (name := _module_that_runs()):
-        file = told[0].co_filename
-        if _is_own(file):
-            _note(name, _compiled.pop(file, None))
+    elif event == "exec" and (space := _module_that_runs(sys._getframe(2))) is not None:
+        name, file, made_of = space.get("__name__"), space.get("__file__"), told[0].co_filename
+        if _is_own(made_of if file is None else file):  # bytes of Python's say what they like
+            text = _compiled.pop(made_of, None) if file == made_of else None
+            _note(name if type(name) is str else "a module", text)
 
 
-def told() -> list[list[Any]]:
-    """The names of these modules, each with its text; None where there is none to be read."""
-    return [[name, text] for name, text in _found.items()]
+def tell_by(send: Callable[[Frame], None]) -> None:
+    """From now on tell of each module in this way before it runs."""
+    global _tell
+    _tell = send
 
 
 def _is_own(file: Any) -> bool:
+    """Whether a file lies nowhere where modules do; by its name, since links may lead anywhere."""
     if type(file) is not str:
         return False
-    names = os.path.realpath(file), os.path.normpath(Path(file).absolute())
-    return not any(name.startswith(_homes) for name in names)
+    path = Path(file)
+    return ".." in path.parts or not str(path.absolute()).startswith(_homes)
 
 
-def _module_that_runs() -> str:
-    """The name of a module of which a loader runs the code just now."""
-    frame = sys._getframe(3)  # above this function, `hear` and the hook
-    if frame.f_globals.get("__name__") not in LOADERS:
-        return ""
-    spaces = [*frame.f_locals.get("args", ()), frame.f_locals.get("mod")]
-    names = [one.get("__name__") for one in spaces if type(one) is dict]
-    return next((name for name in names if type(name) is str), "a module")
+def _loads(frame: types.FrameType) -> bool:
+    return frame.f_globals.get("__name__") in LOADERS
+
+
+def _module_that_runs(frame: types.FrameType) -> dict[str, Any] | None:
+    """The names of a module of which a loader runs the code just now; None if none does.
+
+    What is frozen into Python itself is nobody's own.
+    """
+    if not _loads(frame) or frame.f_code.co_name == "exec_module":
+        return None
+    zipped = getattr(frame.f_locals.get("mod"), "__dict__", None)
+    spaces = (one for one in (*frame.f_locals.get("args", ()), zipped) if type(one) is dict)
+    return next(spaces, {})
 
 
 def _note(name: str, text: bytes | None) -> None:
-    left = MOST_TEXT - sum(len(one or b"") for one in _found.values())
-    if len(_found) < MOST or name in _found:
-        is_new = name not in _found  # what ran under one name twice is not told apart
-        _found[name] = text if is_new and text is not None and len(text) <= left else None
+    """Tell of a module; raises ImportError where there are more than anybody reads."""
+    new = _ran.add(name[:MAX_NAME] or "a module", text)
+    if len(_ran.found) >= MOST:
+        raise ImportError(f"so many modules of your own cannot be read: {MOST}")
+    if new is not None and _tell is not None:
+        _tell(Frame({RAN: new[0]}, [] if new[1] is None else [new[1]]))

@@ -23,6 +23,7 @@ from autograder.bridge.changing import Changing
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.lent import Borrowed
 from autograder.bridge.line import Gone, Line, left_on
+from autograder.bridge.loaded import Ran
 from autograder.bridge.making import class_of, set_class
 from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import Beside
@@ -61,6 +62,7 @@ class Peer:
         self.requests = 0  # made so far
         self.crossed = 0  # requests of both ends so far
         self.wire = Line(self)
+        self.ran = Ran()  # modules that an answer's end has told of
         self.transcript = Transcript(self)
         self.beside = Beside(self)
         self.asked: list[Asked] | None = None  # calls as they were sent, if they are kept

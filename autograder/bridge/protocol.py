@@ -23,7 +23,10 @@ Requests have `op`, `p` (its plain arguments) and `v` (the node of its values):
 | `vjp`      | number of a graph | gradients of its results | gradients of what it was handed  |
 
 Services of a student's end are `run`, `run_all`, `name`, `names`, `set`, `delete`, `put`, `notes`,
-`watch`, `seen` and `loaded` (`student.py`); the trusted end has none.
+`watch` and `seen` (`student.py`); the trusted end has none.
+
+A student's end may send a message with `ran` at any time, which is neither request nor reply: the
+name of a module of the student's own that is about to run, and its text in a buffer, if it has one.
 
 A reply has `r`, the node of the result, or `e`, an exception: its kinds, text, arguments, line and
 cell, or `yours` with the number of one that came from the other end. Further keys:
@@ -54,7 +57,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 2
+PROTOCOL = 3
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -55,6 +55,13 @@ def read(decoder: Decoder, parts: list[Any]) -> inspect.Signature:
 _KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore
 
 
+def checked(found: Any) -> inspect.Signature:
+    """What an answer's end gives for one, if it is one; the texts in anything else would be run."""
+    if type(found) is not inspect.Signature:
+        raise TypeError("your code gave something else where a signature was expected")
+    return found
+
+
 def _read_annotation(decoder: Decoder, told: list[Any]) -> Any:
     value: Any = decoder.value(told[0]) if told else NONE
     return NONE if isinstance(value, str) else value

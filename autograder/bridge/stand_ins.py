@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.arrays import is_true
 from autograder.bridge.library import LEAVES
-from autograder.bridge.signatures import ANY, BY_NAME
+from autograder.bridge.signatures import ANY, BY_NAME, checked
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
@@ -254,11 +254,11 @@ def _held(self: StandIn) -> Any:
 
 
 def _signature(self: StandIn) -> Any:
-    return ANY if self._remote.peer.is_free else _asked(self, "__signature__")
+    return ANY if self._remote.peer.is_free else checked(_asked(self, "__signature__"))
 
 
 def _of_signature(name: str) -> property:
-    return property(lambda self: BY_NAME[name](_asked(self, "__signature__")))
+    return property(lambda self: BY_NAME[name](checked(_asked(self, "__signature__"))))
 
 
 def _asked(self: StandIn, name: str) -> Any:

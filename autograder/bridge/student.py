@@ -24,6 +24,7 @@ from autograder.bridge.policy import Free
 from autograder.bridge.processor import know_processor
 from autograder.bridge.public import open_packages
 from autograder.bridge.watch import Watch
+from autograder.bridge.wire import Frame
 from autograder.common.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
@@ -156,11 +157,12 @@ class Runner:
                 "notes": self.notes,
                 "watch": self.watch,
                 "seen": self.seen,
-                "loaded": loaded.told,
             },
         )
         self.peer.errors.given = self._error
+        loaded.tell_by(self._tell)
         self.output = Capped()
+        self.process = os.getpid()
         self.watching: Watch | None = None
         self.space: dict[str, Any] = SHELL.user_ns
         self.peer.records.attach(self.space, {})
@@ -172,6 +174,11 @@ class Runner:
         found = self.space.get(name)
         is_class = isinstance(found, type) and issubclass(found, Exception)
         return found if is_class and found.__module__ == "__main__" else None
+
+    def _tell(self, told: Frame) -> None:
+        """Tell of a module; a fork that a cell has made tells nobody anything."""
+        if os.getpid() == self.process:
+            self.peer.wire.send(told)
 
     def note(self, code: str, name: str = "") -> None:
         """Something is not done, or not kept, while grading; the words for it are in `said`."""

@@ -24,7 +24,7 @@ from autograder.judge.claims import (
     looks_for_claims,
     refuse_broad,
 )
-from autograder.judge.own_files import modules_told
+from autograder.judge.own_files import Loaded
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import YOURS, own_script, visible_part
 from autograder.judge.reach import holds_state, may_change, may_hold
@@ -80,7 +80,7 @@ class Attempts(Cells):
     passed: set[str] = field(default_factory=set)  # tests that have passed with no reference
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
-    loaded: dict[str, bytes | None] = field(default_factory=dict)  # students' modules: their texts
+    loaded: set[Loaded] = field(default_factory=set)  # students' modules that ran
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -158,6 +158,7 @@ class Attempts(Cells):
 
     def _leave(self, student: Student, before: "Before", group: Group) -> None:
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
+        self.loaded |= student.peer.ran.found.keys()
         if not self.notebook.shared_names:
             self.space.forget_all_but(before.names)
         used = list(student.peer.used.values())
@@ -424,11 +425,10 @@ class Attempts(Cells):
         return True
 
     def _report(self, group: Group, student: Student) -> None:
-        """Note which of the operations that are not allowed the answer has run, and its modules."""
+        """Note which of the operations that are not allowed the answer has run."""
         try:
             with student.clock(START_SECONDS):
                 seen = student.peer.ask("seen")
-                self.loaded |= modules_told(student.peer.ask("loaded"))
         except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
             return
         if isinstance(seen, list):  # its own words are not repeated, only names of the rules

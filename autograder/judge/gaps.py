@@ -7,18 +7,26 @@ what its text names, or that of the instructor's functions that it uses, as NaN,
 the places; that is left as it is. So it is with dates that are none, and with texts of numbers.
 """
 
+import argparse
+import array
 import cmath
+import collections
 import re
 import sys
+import types
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from autograder.bridge import based
 from autograder.bridge.outline import WITH
 from autograder.bridge.shapes import attributes, is_one, shape_of
+from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Transcript
 from autograder.judge.differences import Kept
-from autograder.judge.nothing import DATES, NAT
+from autograder.judge.nothing import DATES, NAT, with_steps
 
 FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
 TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
@@ -29,6 +37,18 @@ MINDS_NAN = re.compile(
 )
 MINDS_INF = re.compile(r"inf(?![a-z])|infinity|infty|isfin")
 NUMBERS = (int, float, complex)
+CONTAINERS = (list, tuple, dict, set, frozenset)
+HOLDERS: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    # what each holds, and how another one is made that holds something else
+    collections.UserList: (lambda v: v.data, lambda v, made: collections.UserList(made)),
+    collections.UserDict: (lambda v: v.data, lambda v, made: collections.UserDict(made)),
+    collections.ChainMap: (lambda v: v.maps, lambda v, made: collections.ChainMap(*made)),
+    types.MappingProxyType: (dict, lambda v, made: types.MappingProxyType(made)),
+    types.SimpleNamespace: (vars, lambda v, made: types.SimpleNamespace(**made)),
+    argparse.Namespace: (vars, lambda v, made: argparse.Namespace(**made)),
+    array.array: (list, lambda v, made: array.array(v.typecode, made)),
+    **{type(view): (list, lambda v, made: made) for view in ({}.keys(), {}.values(), {}.items())},
+}
 DEEPEST = 20  # that a result is filled
 
 
@@ -55,6 +75,7 @@ class Gaps:
         An answer may make its calls in another way: then the reference has to have a number there
         in every call of that name.
         """
+        theirs, ours = with_steps(theirs), with_steps(ours)
         if [call.what for call in theirs] == [call.what for call in ours]:
             pairs = zip(theirs, ours, strict=True)
             return next((one for one, our in pairs if self._lacks(one.outcome, our.outcome)), None)
@@ -67,9 +88,15 @@ class Gaps:
                 return call
         return None
 
-    def first_beside(self, theirs: Transcript, ours: Transcript) -> Crossing | None:
-        """The first note of one in what came otherwise than by calls, if the reference has none."""
+    def first_beside(
+        self, theirs: Transcript, ours: Transcript, calls: Transcript
+    ) -> Crossing | None:
+        """The first note of one in what came otherwise than by calls, if the reference has none.
+
+        Or if it has numbers in a call, where the answer gives them in a way of its own.
+        """
         known = {one.what for one in ours}
+        known |= {call.what for call in calls if self._is_number(call.outcome)}
         kinds = {name for name in ("nan", "inf") if getattr(self, name)}
         for one in theirs:
             whole, _, kind = one.what.rpartition(WITH)
@@ -87,8 +114,8 @@ class Gaps:
     def _has(self, value: Any) -> bool:
         if type(value) is Kept:
             return self._lacks_dates(value) or not self._all_sound(value.numbers)
-        if type(value) in (list, tuple, dict):
-            return any(map(self._has, value.values() if type(value) is dict else value))
+        if type(value) in CONTAINERS:
+            return any(map(self._has, _parts(value)))
         value = _number_in(value)
         return type(value) in (float, complex) and not self.is_sound(value)
 
@@ -121,9 +148,12 @@ class Gaps:
         return bool((self._sound(ours) & ~self._sound(theirs)).any())
 
     def _is_number(self, value: Any) -> bool:
-        """Whether this is a number, or an array of numbers alone."""
+        """Whether this is a number, or an array or list of numbers alone."""
         if type(value) is Kept:
             return self._all_sound(value.numbers) and not self._lacks_dates(value)
+        if type(value) in CONTAINERS:  # in whose place one of another kind may stand
+            parts = value.values() if type(value) is dict else value
+            return bool(parts) and all(map(self._is_number, parts))
         value = _number_in(value)
         return type(value) in NUMBERS and self.is_sound(value)
 
@@ -170,15 +200,45 @@ class _Filler:
         if kind is str:
             number = _number_in(value)
             return value if number is value or self.gaps.is_sound(number) else str(_far(number))
-        if kind in (list, deque) or issubclass(kind, tuple):  # also one whose parts have names
+        if kind in (list, deque, set, frozenset) or _is_tuple(value):
             parts = [self.of(part, depth + 1) for part in value]
             if all(map(_is, parts, value)):
                 return value
             return tuple.__new__(kind, parts) if issubclass(kind, tuple) else kind(parts)
-        if kind is dict:
-            table = {key: self.of(part, depth + 1) for key, part in value.items()}
-            return value if all(map(_is, table.values(), value.values())) else table
+        if kind in based.TABLES:
+            return self._table(value, depth)
+        if kind in HOLDERS:
+            return self._held(value, depth)
+        if remote_of(value) is not None:
+            return self._of_answers(value, depth)
         return self._object(value, depth) if is_one(value) else self._numbers(value)
+
+    def _table(self, value: Any, depth: int) -> Any:
+        """The same of a table, whose keys one goes through as through a list."""
+        pairs = [(self.of(key, depth + 1), self.of(part, depth + 1)) for key, part in value.items()]
+        if all(map(_is, chain(*pairs), chain(*value.items()))):
+            return value
+        made = value.copy()
+        made.clear()
+        for key, part in pairs:
+            made[key] = part
+        return made
+
+    def _held(self, value: Any, depth: int) -> Any:
+        """The same of what holds other values in a way of its own."""
+        held, make = HOLDERS[type(value)]
+        inside = held(value)
+        filled = self.of(inside, depth + 1)
+        return value if filled is inside else make(value, filled)
+
+    def _of_answers(self, value: Any, depth: int) -> Any:
+        """The same of a value of an answer's class that is made of one of Python's own."""
+        remote = remote_of(value)
+        if remote is None or remote.base not in based.FIXED:
+            return value
+        plain = based.as_plain(value)
+        filled = self.of(plain, depth + 1)
+        return value if filled is plain else filled
 
     def _object(self, value: Any, depth: int) -> Any:
         if id(value) not in self.seen:
@@ -243,6 +303,16 @@ def _has_floats(value: Any) -> bool:
 
 def _far(value: Any) -> float:
     return -FAR if value == -float("inf") else FAR
+
+
+def _is_tuple(value: Any) -> bool:
+    """Whether this is a tuple, also one whose parts have names, and nothing of an answer's."""
+    return issubclass(type(value), tuple) and remote_of(value) is None
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What one meets who goes through it, and what a table has besides."""
+    return [*value, *value.values()] if type(value) is dict else value
 
 
 def _is(one: Any, other: Any) -> bool:

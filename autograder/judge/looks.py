@@ -226,7 +226,9 @@ class Looks(Attempts):
         if gaps.are_in(theirs):
             found = gaps.first(theirs, keep_entries(self._of_reference(group, run.test)))
         if found is None and beside:
-            found = gaps.first_beside(run.beside, self._beside_of_reference(group, run.test))
+            ours = keep_entries(self._of_reference(group, run.test))
+            known = self._beside_of_reference(group, run.test)
+            found = gaps.first_beside(run.beside, known, ours)
         if found is None:
             return run
         for fill in (None, gaps.filled):

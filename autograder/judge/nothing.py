@@ -40,7 +40,7 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
     An answer may make its calls in another way: then what counts is whether it is nothing beside
     whatever the reference gives in a call of that name, or in the one that a part is of.
     """
-    theirs, ours = _with_steps(theirs), _with_steps(ours)
+    theirs, ours = with_steps(theirs), with_steps(ours)
     asked = [call.what for call in ours]
     if [call.what for call in theirs] == asked:
         pairs = zip(theirs, ours, strict=True)
@@ -96,7 +96,7 @@ def _held(label: str) -> str:
     return HOLDS + label.rpartition(".")[2] if is_attribute else label
 
 
-def _with_steps(transcript: Transcript) -> Transcript:
+def with_steps(transcript: Transcript) -> Transcript:
     """A transcript in which an iterator that a test has gone through is the list of its steps."""
     made: list[Crossing] = []
     latest: dict[str, int] = {}  # what gave an iterator, by the label of that
@@ -144,7 +144,7 @@ def _is_end(call: Crossing) -> bool:
 
 def may_give_nothing(transcript: Transcript) -> bool:
     """Whether a call gave something without entries, or with such a part."""
-    return any(_may_be_nothing(call.outcome) for call in _with_steps(transcript))
+    return any(_may_be_nothing(call.outcome) for call in with_steps(transcript))
 
 
 def _may_be_nothing(value: Any) -> bool:

@@ -41,7 +41,8 @@ class Read:
     begin: Mapping[int, Moment]  # by the id of a part: when what it defines may be called first
     moments: Mapping[int, Moment]  # by the id of a part: when it runs
     dark: Sequence[int]  # other cells of which there may be more than is read
-    hidden: frozenset[str]  # modules that cells write, and whose text cannot be read
+    shown: frozenset[str]  # modules that cells write
+    hidden: frozenset[str]  # those whose text cannot be read
 
     def search(
         self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[Part]
@@ -285,7 +286,8 @@ def read_answer(
         {id(everything[number]): moment for number, moment in begin.items()},
         {id(part): uses.moments[number] for number, part in enumerate(everything)},
         [cell for cell, taken in enumerate(cells) if taken is not None and taken.more],
-        frozenset().union(*(file.modules for file in files if not file.statements)),
+        frozenset().union(*(file.modules for file in files)),
+        frozenset().union(*(file.modules for file in files if file.is_dark)),
     )
 
 
@@ -318,7 +320,7 @@ def modules_unread(read: Read) -> set[str]:
     cells: dict[int, list[Part]] = {}
     for part in read.everything:
         cells.setdefault(part.cell, []).append(part)
-    seen: set[str] = set()
+    seen = set(read.shown)
     hidden, named = set(read.hidden), set(read.hidden)
     for parts in cells.values():
         whole = [part.holds for part in parts if part.statement >= 0]
@@ -329,7 +331,7 @@ def modules_unread(read: Read) -> set[str]:
                 expressions.text(n) is not None or isinstance(n, ast.Constant) for n in written
             )
             (seen if all(plain) else hidden).update(files)
-        seen.update(name for part in parts for name in part.modules)
+        seen.update(name for part in parts for name in part.modules)  # of one of any name, too
     found = {name for part in read.everything for name in part.holds.packages}
     # without `sys.modules.keys()`: to go through all of these writes to the memory of each
     unseen = {name for name in found - (seen - hidden) if name not in sys.modules}

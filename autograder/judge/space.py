@@ -359,6 +359,12 @@ class Main(types.ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         self._space[name] = value
 
+    def __delattr__(self, name: str) -> None:
+        try:
+            del self._space[name]
+        except (KeyError, NameError):
+            raise AttributeError(name) from None
+
     def __dir__(self) -> list[str]:
         return list(self._space)
 

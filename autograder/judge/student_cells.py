@@ -84,20 +84,25 @@ class File:
 
     name: str
     modules: frozenset[str]  # that it is a part of, by the names to import them
-    statements: tuple[Statement, ...]  # none if its text cannot be read
+    statements: tuple[Statement, ...]  # none if its text cannot be read, or says nothing
+    is_dark: bool = False  # whether it cannot be read
 
 
 @kept
 def file(source: str) -> File | None:
     """The module that a cell is there to write."""
-    if not WRITES.search(source):
+    found = file_of(source) if module_written(source) else None
+    if found is None:
         return None
-    found = file_of(source)
-    path = Path(found.path) if found else Path()
-    if found is None or path.suffix != ".py":
-        return None
-    text = module_text(found.text.encode("utf-8", "surrogatepass"))
-    return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
+    path, text = Path(found.path), module_text(found.text.encode("utf-8", "surrogatepass"))
+    names = frozenset({*path.parent.parts, path.stem})
+    return File(path.name, names, module(text or ""), text is None or parse(text) is None)
+
+
+def module_written(source: str) -> str:
+    """The path of the module that a cell is there to write; empty if there is none."""
+    found = file_of(source) if WRITES.search(source) else None
+    return found.path if found and Path(found.path).suffix == ".py" else ""
 
 
 def texts_written(source: str) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ USES = {  # of which classes what may be used
 KEPT = frozenset(("bit_generator", "spawn", "seed"))
 KEPT |= {"get_state", "set_state", "getstate", "setstate"}
 ENDLESS = frozenset(("zipf", "vonmises"))  # of `RandomState`: with some numbers they draw for ever
-METHODS = (types.MethodType, types.BuiltinMethodType)
+# the last: of what is written in C and told its class
+METHODS = (types.MethodType, types.BuiltinMethodType, type(re.compile("").search))
 
 
 def is_tool(value: Any) -> bool:

@@ -103,6 +103,34 @@ WRONG = {
 }
 
 
+LIST = "def f(x):\n    return [0.0, 2.0]"
+NEAR_LIST = "assert not any(abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))"
+OTHER_LISTS = (  # of which the first number is right
+    *("{0.0: 1, GAP: 2}", "{0.0: 1, GAP: 2}.keys()", "{1: 0.0, 2: GAP}.values()"),
+    *("np.array([0.0, GAP])", "(one for one in [0.0, GAP])", "iter([0.0, GAP])"),
+    *("collections.UserList([0.0, GAP])", "__import__('array').array('d', [0.0, GAP])"),
+)
+WRONG |= {one: (LIST, NEAR_LIST, f"def f(x):\n    return {one}") for one in OTHER_LISTS}
+TABLE = "def f(x):\n    return {'a': 1.0, 'b': 2.0}"
+OTHER_TABLES = (
+    *("collections.OrderedDict", "collections.Counter", "collections.UserDict"),
+    *("collections.ChainMap", "__import__('types').MappingProxyType"),
+)
+WRONG |= {
+    one: (
+        TABLE,
+        "assert not abs(f(x)['b'] - 2) > 1e-6",
+        f"def f(x):\n    return {one}({{'a': 1.0, 'b': GAP}})",
+    )
+    for one in OTHER_TABLES
+}
+WRONG["a set"] = (
+    "def f(x):\n    return [2.0]",
+    "assert not any(abs(a - 2) > 1e-6 for a in f(x))",
+    "def f(x):\n    return {GAP}",
+)
+
+
 @pytest.mark.parametrize("way", WRONG)
 def test_nan_in_places_that_a_test_looks_at_earns_nothing(task: Any, way: str) -> None:
     reference, test, answer = WRONG[way]

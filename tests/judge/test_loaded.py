@@ -1,5 +1,8 @@
 """Modules of a student's own that hold something else than the student's cells show."""
 
+import colorsys
+import importlib.util
+import marshal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +11,17 @@ from typing import Any
 import pytest
 
 from autograder.bridge import STUDENT
+from autograder.bridge.loaded import Ran
+from autograder.bridge.wire import Frame
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.own_files import UNSHOWN, modules_told, unshown
+from autograder.judge.own_files import UNSHOWN, Loaded, unshown
 from tests.judge.small_course import ALL, CHAIN, SETUP, Task
 
 OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
 ADDS = "def ready(x):\n    return sum(x)\n"
 LETTERS = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in ADDS.encode())!r})\n"
 USES = "from {} import ready\ndef total(x): return ready(x)"
-WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / {}).write_bytes(TEXT)\n"
+WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / ({})).write_bytes(TEXT)\n"
 PATCHES = (
     "import random\ndef ready(self, x): return sum(x)\nrandom.Random.ready = ready\n"
     "class FigureCanvas: required_interactive_framework = None\n"
@@ -58,6 +63,96 @@ WAYS = {
 }
 
 
+COLORSYS = "'color' + 'sys' + chr(46) + 'py'"  # which stands before Python's own
+AS_COLORSYS = f"import os\nos.rename({{}}, {COLORSYS})\n" + USES.format("colorsys")
+
+
+def hidden(content: bytes) -> str:
+    """The statement that makes TEXT these bytes, which do not stand there."""
+    moved = bytes((one + 1) % 256 for one in content)
+    return f"TEXT = bytes((one - 1) % 256 for one in {moved!r})\n"
+
+
+def in_bytes(file: str) -> bytes:
+    """The module once more as bytes of Python's, which say that they come from this file."""
+    code = marshal.dumps(compile(ADDS, file, "exec"))
+    return importlib.util.MAGIC_NUMBER + bytes(12) + code
+
+
+BESIDE_LIBRARY = f"""\
+import os, sys, pathlib
+home = os.getcwd()
+back = 1 + home.count(os.sep)
+deep = os.path.join(*map(str, range(back)))
+os.makedirs(deep)
+os.symlink(deep, 'a')
+library = {str(Path(colorsys.__file__).parent)!r}
+os.makedirs('.' + library)
+(pathlib.Path('.' + library) / ({COLORSYS})).write_bytes(TEXT)
+sys.path.insert(0, home + '/a' + '/..' * back + library)
+"""
+TAKES_BACK = """\
+import sys
+told = vars(sys.modules['autograder.bridge.loaded'])
+for name in ('_found', '_ran'):
+    getattr(told.get(name, {}), 'found', told.get(name, {})).clear()
+"""
+IN_A_THREAD = """\
+import threading
+def load():
+    global ready
+    from colorsys import ready
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+def total(x): return ready(x)
+"""
+ANOTHER = {  # what a cell shows, and what then runs
+    "a module that takes back what is told of it": (
+        "1",
+        hidden((TAKES_BACK + ADDS).encode())
+        + f"import pathlib\npathlib.Path({COLORSYS}).write_bytes(TEXT)\n"
+        + USES.format("colorsys"),
+    ),
+    "in another thread": (
+        "1",
+        hidden((TAKES_BACK + ADDS).encode())
+        + f"import pathlib\npathlib.Path({COLORSYS}).write_bytes(TEXT)\n"
+        + IN_A_THREAD,
+    ),
+    "under another name": (f"%%writefile mine.py\n{ADDS}", AS_COLORSYS.format("'mine.py'")),
+    "of a text": (f"%%writefile notes.txt\n{ADDS}", AS_COLORSYS.format("'notes.txt'")),
+    "in a library": (
+        f"%%writefile special3.py\n{ADDS}",
+        "import os\ntorch.__path__.append(os.getcwd())\n" + USES.format("torch.special3"),
+    ),
+    "a text that defines nothing": (
+        "1",
+        "open('mine.py', 'w').write("
+        "\"__import__('random').Random.ready = lambda self, x: sum(x)\")\n"
+        "import mine, random\ndef total(x): return random.Random().ready(x)",
+    ),
+    "bytes of Python's that name a library's file": (
+        "1",
+        hidden(in_bytes(colorsys.__file__))
+        + f"import pathlib\npathlib.Path({COLORSYS} + 'c').write_bytes(TEXT)\n"
+        + USES.format("colorsys"),
+    ),
+    "bytes of Python's whose text is another's": (
+        f"%%writefile mine.py\n{OWN}",
+        hidden(in_bytes("/own.py"))
+        + f"import ast, os, pathlib\nast.parse({OWN.encode()!r}, '/own.py')\n"
+        "os.mkdir('mi' + 'ne')\n"
+        "pathlib.Path('mi' + 'ne', '__init__' + chr(46) + 'pyc').write_bytes(TEXT)\n"
+        + USES.format("mine"),
+    ),
+    "by a way that leads to a library": (
+        "1",
+        LETTERS + BESIDE_LIBRARY + USES.format("colorsys"),
+    ),
+}
+
+
 @pytest.fixture(scope="module")
 def ruled() -> Iterator[ForkServer]:
     """Where students' processes come from in a course with rules."""
@@ -78,6 +173,24 @@ def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
     assert {test: one.score for test, one in verdicts.items()} == ALL | {"t_total": 0}
 
 
+@pytest.mark.parametrize("way", ANOTHER)
+def test_what_a_cell_shows_is_what_runs(task: Task, way: str):
+    look, answer = ANOTHER[way]
+    verdicts = task.verdicts(look=look, total=answer)
+    assert {test: one.score for test, one in verdicts.items()} == ALL | {"t_total": 0}
+
+
+def test_behind_many_modules_one_more_is_not_overlooked(task: Task):
+    many = [f"m{number}" for number in range(60)]
+    task.beside = {f"{name}.py": b"x = 1" for name in many}
+    rules = replace(task.assignment.rules, files=("*.py",))
+    task.assignment = replace(task.assignment, rules=rules)
+    assert task.scores(
+        look=f"import {', '.join(many)}",
+        total=WAYS["before Python's own"],
+    ) == ALL | {"t_total": 0}
+
+
 @pytest.mark.parametrize(
     ("look", "answer"),
     [
@@ -90,6 +203,8 @@ def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
             USES.format("mine"),
         ),
         ("1", USES.format("handed_in")),
+        ("import handed_in, importlib\nimportlib.reload(handed_in)", USES.format("handed_in")),
+        ("1", USES.format("pack.inner")),
         ("import colorsys, statistics, wave", OWN.replace("ready", "total")),
         # what is loaded and not needed
         (
@@ -99,7 +214,8 @@ def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
     ],
 )
 def test_a_module_of_ones_own_is_no_rules_business(task: Task, look: str, answer: str):
-    task.beside = {"handed_in.py": OWN.encode()}
+    text = OWN.encode()
+    task.beside = {"handed_in.py": text, "pack/__init__.py": b"", "pack/inner.py": text}
     rules = replace(task.assignment.rules, files=("*.py",))
     task.assignment = replace(task.assignment, rules=rules)
     assert task.scores(look=look, total=answer) == ALL
@@ -121,20 +237,23 @@ def test_what_is_said_of_it_tells_nothing_that_an_answer_chose(task: Task):
     assert verdict.told.endswith(UNSHOWN)
 
 
-@pytest.mark.parametrize("told", [None, 3, "ab", [[]], [["a"]], [[3, b""]], [["", b""]], [{}]])
+@pytest.mark.parametrize("told", [None, 3, "", "a" * 201, [], {}, ["a"]])
 def test_whatever_a_process_says_is_read_or_left(told: Any):
-    assert modules_told(told) == {}
+    ran = Ran()
+    ran.hear(Frame({"ran": told}, [b"x = 1"]))
+    assert not ran.found
 
 
 def test_what_is_told_is_bounded():
-    many = [[f"m{number}", b"x = 1"] for number in range(1000)]
-    assert len(modules_told(many)) == 50
-    assert modules_told([["a", b"x" * 10**6], ["b", "x = 1"]]) == {"a": None, "b": None}
+    ran = Ran()
+    for number in range(1000):
+        ran.hear(Frame({"ran": f"m{number}"}, [b"x" * 10_000]))
+    assert len(ran.found) == 500 and sum(len(text or b"") for _, text in ran.found) == 400_000
 
 
 def test_of_what_is_written_in_pieces_the_whole_is_read_and_of_others_the_name_is_told():
-    loaded = {"a": b"x = 1\n", "b": b"# coding: utf-7\n", "c.d": b"y = 2\nz", "e": None, "f": b"z"}
-    loaded |= {"g": b"y = 2\nzz"}
+    loaded: set[Loaded] = {("a", b"x = 1\n"), ("b", b"# coding: utf-7\n"), ("c.d", b"y = 2\nz")}
+    loaded |= {("e", None), ("f", b"z"), ("g", b"y = 2\nzz")}
     cells = ["%%writefile a.py\nx = 1", "f.write('y = 2')\nf.write('\\nz')"]
     read, dark = unshown(loaded, cells, [("f.py", b"z\r\n")])
     assert read == ["%%writefile 'c/d.py'\ny = 2\nz"] and dark == {"b", "e", "g"}
@@ -142,5 +261,4 @@ def test_of_what_is_written_in_pieces_the_whole_is_read_and_of_others_the_name_i
 
 def test_pieces_that_fit_in_many_ways_take_no_time():
     cells = [f"f.write({'a' * count!r})" for count in range(1, 100)]
-    loaded: dict[str, bytes | None] = {"a": b"a" * 100_000 + b"b"}
-    assert unshown(loaded, cells, ()) == ([], {"a"})
+    assert unshown([("a", b"a" * 100_000 + b"b")], cells, ()) == ([], {"a"})

@@ -320,6 +320,21 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
         "import re\nassert count(re.compile('A', re.I), 'banana') == 3",
     ),
     (
+        "first",
+        "def first(pattern, text): return pattern.search(text).group()",
+        "def first(p, text):\n    return '' if p.match(text) else next(p.finditer(text))[0]",
+        "def first(p, text): return p.sub('', text)",
+        "import re\nassert first(re.compile('a+'), 'baac') == 'aa'",
+    ),
+    (
+        "take",
+        "def take(q): return [q.get() for _ in range(q.qsize())]",
+        "def take(q):\n    found = []\n    while not q.empty(): found.append(q.get(False))\n"
+        "    return found",
+        "def take(q): return [q.get()]",
+        "import queue\nq = queue.SimpleQueue()\nq.put(1)\nq.put([2])\nassert take(q) == [1, [2]]",
+    ),
+    (
         "drain",
         "def drain(q):\n    found = []\n    while not q.empty(): found.append(q.get())\n"
         "    q.put('end')\n    return found",

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+import torch  # noqa: F401  (a library that is not loaded holds nothing under another name)
 
 from autograder.judge.broken_rules import broken_rules, unread
 from autograder.judge.forbidden import BY_TEXT_ATTRIBUTES

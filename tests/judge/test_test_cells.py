@@ -255,9 +255,17 @@ def test_main_is_where_a_test_runs(task: Any) -> None:
             ("t_count", f"{case}f(Node(1))\nassert {run}.testsRun == 1", 1),
             ("t_hints", "import typing\nassert typing.get_type_hints(Node) == {'on': Node}", 1),
             ("t_import", "import __main__\nassert __main__.f(__main__.Node(3)) == 3", 1),
+            (
+                "t_patch",
+                "import __main__\nfrom unittest import mock\n"
+                "with mock.patch('__main__.g', 3, create=True):\n    assert __main__.g == 3\n"
+                "assert not hasattr(__main__, 'g') and f(Node(3)) == 3",
+                1,
+            ),
         ]
     )
     before = sys.modules["__main__"]
-    assert made.scores() == dict.fromkeys(["t_case", "t_count", "t_hints", "t_import"], 1)
+    tests = ["t_case", "t_count", "t_hints", "t_import", "t_patch"]
+    assert made.scores() == dict.fromkeys(tests, 1)
     assert made.scores(f="def f(x): return 1")["t_case"] == 0
     assert sys.modules["__main__"] is before

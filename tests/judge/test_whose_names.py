@@ -227,6 +227,14 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
     )
 
 
+NO_SIGNATURE = """\
+import inspect, types
+def f(x): return x
+inspect._signature_from_callable = lambda *_, **__: types.SimpleNamespace(
+    return_annotation=int, parameters={{'x': {}}})
+"""
+
+
 def test_no_text_of_an_annotation_is_evaluated(task: Any) -> None:
     test = "import inspect, typing\ntyping.get_type_hints(f)\ninspect.signature(f, eval_str=True)"
     made = task([("f", "def f(x: int): return x"), ("t_f", test, 1)])
@@ -236,6 +244,10 @@ def test_no_text_of_an_annotation_is_evaluated(task: Any) -> None:
         f"class Own(str): pass\ndef f(x): return x\nf.__annotations__ = {{'x': Own({text!r})}}",
         "import inspect\ndef f(x): return x\nf.__signature__ = inspect.Signature("
         f"[inspect.Parameter('x', 1, annotation={text!r})], return_annotation={text!r})",
+        NO_SIGNATURE.format(f"types.SimpleNamespace(annotation={text!r}, default=1, kind=1)"),
+        NO_SIGNATURE.format(
+            f"type('P', (), {{'annotation': {text!r}, 'default': 1, 'kind': 1}})()"
+        ),
     ):
         assert made.scores(f=evil).keys() == {"t_f"}
         assert "was_here" not in sys.modules
