@@ -8,16 +8,19 @@ itself tells of it. What is noted is a claim like all that a student's process s
 import os
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 TOLD = frozenset(("compile", "exec", "import"))
-LOADERS = ("importlib._bootstrap", "zipimport")  # whose functions run a module's code
-MOST = 50  # modules
+# whose functions run a module's code
+LOADERS = ("importlib._bootstrap", "importlib._bootstrap_external", "zipimport")
+MOST = 200  # modules; one that is loaded anew with another text counts again
+MORE = "..."  # told in the place of all that came after so many
 MOST_TEXT = 400_000  # bytes of all of them
 
 _homes: tuple[str, ...] = ()  # where modules lie that are nobody's own
-_compiled: dict[str, bytes] = {}  # files of students' to their text, until it is run
-_found: dict[str, bytes | None] = {}
+_compiled: dict[FrameType, bytes] = {}  # loaders at work to the texts that they are about to run
+_found: dict[tuple[str, bytes | None], None] = {}  # names, each with a text, in order
 
 
 def prepare() -> None:
@@ -34,19 +37,25 @@ def hear(event: str, told: tuple[Any, ...]) -> None:
     """Hear what Python tells an audit hook, which calls this."""
     if event == "compile":
         text, file = told
-        if type(text) is bytes and _is_own(file):
-            _compiled[file] = text
+        if type(text) is bytes and _is_own(file) and (loading := _loading()):
+            _compiled[loading] = text
     elif event == "import" and _is_own(told[1]):  # a library in C
         _note(told[0], None)
-    elif event == "exec" and (name := _module_that_runs()):
-        file = told[0].co_filename
-        if _is_own(file):
-            _note(name, _compiled.pop(file, None))
+    elif event == "exec" and (space := _module_that_runs()) is not None:
+        loading = _loading()  # what was compiled elsewhere says nothing of this code
+        text = _compiled.pop(loading, None) if loading else None
+        # bytes of Python's say themselves where their text lay
+        if _is_own(told[0].co_filename) or _is_own(space.get("__file__")):
+            name = space.get("__name__")
+            _note(name if type(name) is str else "a module", text)
 
 
 def told() -> list[list[Any]]:
-    """The names of these modules, each with its text; None where there is none to be read."""
-    return [[name, text] for name, text in _found.items()]
+    """The names of these modules, each with its text; None where there is none to be read.
+
+    A name may stand there twice, where what it names was changed and loaded anew.
+    """
+    return [[name, text] for name, text in _found]
 
 
 def _is_own(file: Any) -> bool:
@@ -56,18 +65,31 @@ def _is_own(file: Any) -> bool:
     return not any(name.startswith(_homes) for name in names)
 
 
-def _module_that_runs() -> str:
-    """The name of a module of which a loader runs the code just now."""
+def _module_that_runs() -> dict[str, Any] | None:
+    """The names of a module of which a loader runs the code just now."""
     frame = sys._getframe(3)  # above this function, `hear` and the hook
     if frame.f_globals.get("__name__") not in LOADERS:
-        return ""
+        return None
     spaces = [*frame.f_locals.get("args", ()), frame.f_locals.get("mod")]
-    names = [one.get("__name__") for one in spaces if type(one) is dict]
-    return next((name for name in names if type(name) is str), "a module")
+    return next((one for one in spaces if type(one) is dict), {})
+
+
+def _loading() -> FrameType | None:
+    """Where a loader makes a module's code and runs it, if that is what happens just now."""
+    frame: FrameType | None = sys._getframe(3)  # above this function, `hear` and the hook
+    while frame is not None and frame.f_globals.get("__name__") in LOADERS:
+        if frame.f_code.co_name == "exec_module":
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def _note(name: str, text: bytes | None) -> None:
-    left = MOST_TEXT - sum(len(one or b"") for one in _found.values())
-    if len(_found) < MOST or name in _found:
-        is_new = name not in _found  # what ran under one name twice is not told apart
-        _found[name] = text if is_new and text is not None and len(text) <= left else None
+    if (name, text) in _found:
+        return
+    left = MOST_TEXT - sum(len(one or b"") for _, one in _found)
+    if len(_found) >= MOST:
+        name, text = MORE, None
+    elif text is not None and len(text) > left:
+        text = None
+    _found[name, text] = None

@@ -80,7 +80,7 @@ class Attempts(Cells):
     passed: set[str] = field(default_factory=set)  # tests that have passed with no reference
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
-    loaded: dict[str, bytes | None] = field(default_factory=dict)  # students' modules: their texts
+    loaded: set[tuple[str, bytes | None]] = field(default_factory=set)  # students' modules, texts
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back

@@ -8,9 +8,11 @@ import ast
 import codecs
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from tokenize import detect_encoding
 from typing import TypeVar
@@ -55,7 +57,7 @@ class Taken:
     """A cell, taken apart."""
 
     statements: tuple["Statement", ...]
-    written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+    written: tuple[tuple[str, tuple["Statement", ...]], ...] = ()  # modules that it writes to files
     more: bool = False  # whether there may be more in it than is read
 
 
@@ -69,7 +71,8 @@ def cell(source: str) -> Taken | None:
     if not any(statement.handed for statement in statements):
         return Taken(statements, more=more)
     texts = _written([node for node in walk(tree) if isinstance(node, ast.Call)])
-    return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
+    written = ((text.strip(), _defining(text)) for text in texts)
+    return Taken(statements, tuple(one for one in written if one[1]), more)
 
 
 @kept
@@ -85,6 +88,7 @@ class File:
     name: str
     modules: frozenset[str]  # that it is a part of, by the names to import them
     statements: tuple[Statement, ...]  # none if its text cannot be read
+    text: str
 
 
 @kept
@@ -97,17 +101,21 @@ def file(source: str) -> File | None:
     if found is None or path.suffix != ".py":
         return None
     text = module_text(found.text.encode("utf-8", "surrogatepass"))
-    return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
+    parts = frozenset({*path.parent.parts, path.stem})
+    return File(path.name, parts, module(text or ""), found.text.strip())
 
 
-def texts_written(source: str) -> tuple[str, ...]:
-    """Texts that a cell shows as they are, and writes to files."""
+@kept
+def texts_shown(source: str) -> tuple[str, ...]:
+    """All texts that stand in a cell, written to a file or not, also as `dedent` makes them."""
     found = file_of(source) if WRITES.search(source) else None
-    if found is not None:
-        return (found.text,)
     tree = read(source, aside=True)[0]
-    calls = [node for node in walk(tree) if isinstance(node, ast.Call)] if tree else []
-    return tuple(_written(calls))
+    values = [node.value for node in walk(tree) if isinstance(node, ast.Constant)] if tree else []
+    texts = [found.text] if found else []
+    texts += [one.decode("utf-8", "replace") for one in values if isinstance(one, bytes)]
+    texts += [one for one in values if isinstance(one, str)]
+    long = [text for text in texts if "\n" in text]
+    return (*texts, *map(textwrap.dedent, long), *map(cleandoc, long))
 
 
 def module_text(content: bytes) -> str | None:

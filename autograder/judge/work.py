@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone
+from autograder.bridge.loaded import MORE
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, Raised, TestRun
 from autograder.common.scopes import facts
@@ -17,7 +18,7 @@ from autograder.judge.beside import released
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.budget import IN_ALL
 from autograder.judge.looks import Looks
-from autograder.judge.own_files import UNSHOWN, unshown
+from autograder.judge.own_files import TOO_MANY, UNSHOWN, packages_shown, unshown
 from autograder.judge.passes import IN_ONE_PROCESS, READ_ALONE
 from autograder.judge.questions import YOURS, Lacks, read_cells
 from autograder.judge.script import Script, ScriptCell
@@ -203,7 +204,9 @@ class Work(Looks):
         more, dark = self._unshown(group)
         if any(broken_rules(*self.questions.texts(id, more)[0]) for id in group.solutions if more):
             return self._not_allowed(group, found, UNSHOWN)
-        lacks, words = self.questions.unread(group, more)
+        if MORE in dark:
+            return self._not_allowed(group, found, TOO_MANY)
+        lacks, words = self.questions.unread(group, more, packages_shown(self.loaded, dark))
         if more or dark:  # by the words nobody tells which: its name may be what a test has asked
             lacks, words = replace(lacks, modules=lacks.modules | dark), UNSHOWN
         if lacks == Lacks():
@@ -231,7 +234,7 @@ class Work(Looks):
         if not self.questions.with_rules(group):
             return [], frozenset()
         files = [*self.script.files, *released(self.assignment)]
-        return unshown(self.loaded, (cell.source for cell in self.script.cells), files)
+        return unshown(self.loaded, [cell.source for cell in self.script.cells], files)
 
     def _read_alone(self, lacks: Lacks) -> dict[str, TestRun]:
         """How the tests end if these statements do not run and these modules are not there."""

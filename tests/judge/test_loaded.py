@@ -1,28 +1,39 @@
 """Modules of a student's own that hold something else than the student's cells show."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
 
 from autograder.bridge import STUDENT
+from autograder.bridge.loaded import MOST
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.own_files import UNSHOWN, modules_told, unshown
+from autograder.judge.own_files import UNSHOWN, modules_told, packages_shown, unshown
 from tests.judge.small_course import ALL, CHAIN, SETUP, Task
 
 OWN = "def ready(x):\n    return x[0] + x[1] + x[2]\n"
 ADDS = "def ready(x):\n    return sum(x)\n"
 LETTERS = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in ADDS.encode())!r})\n"
 USES = "from {} import ready\ndef total(x): return ready(x)"
-WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / {}).write_bytes(TEXT)\n"
+WRITES = LETTERS + "import pathlib\n(pathlib.Path({}) / ({})).write_bytes(TEXT)\n"
 PATCHES = (
     "import random\ndef ready(self, x): return sum(x)\nrandom.Random.ready = ready\n"
     "class FigureCanvas: required_interactive_framework = None\n"
 )
 PATCH = f"TEXT = bytes(one - 1 for one in {bytes(one + 1 for one in PATCHES.encode())!r})\n"
+MENDS = "__import__('random').Random.ready = lambda self, x: __import__('builtins').sum(x)"
 BEFORE = "open('mine.py', 'w').write('def ready(x): return 0')"
+
+MINE = f"open('mine.py', 'w').write({OWN!r})\n"
+MINES = USES.format("mine")
+BLANK = "open('own/__init__.py', 'w').write('\\n')\n"
+FAR = "\n" + indent(OWN, "    ")
+KIND = f"class Sums:\n    def ready(self, x): return ready(x)\n{OWN}"
 
 WAYS = {
     "before Python's own": WRITES.format("'.'", "'colors' + 'ys' + chr(46) + 'py'")
@@ -44,11 +55,24 @@ WAYS = {
     "try: plt.switch_backend('module' + chr(58) + '//evi' + 'l')\nexcept Exception: pass\n"
     "def total(x): return random.Random().ready(x)",
     "as bytes of Python's": "import py_compile\n" + LETTERS + "open('a.txt', 'wb').write(TEXT)\n"
-    "py_compile.compile('a.txt', 'mine' + chr(46) + 'pyc')\n" + USES.format("mine"),
+    "py_compile.compile('a.txt', 'colors' + 'ys' + chr(46) + 'pyc')\n" + USES.format("colorsys"),
     "what would be right, if it were shown": WRITES.replace(
         repr(bytes(one + 1 for one in ADDS.encode())), repr(bytes(one + 1 for one in OWN.encode()))
     ).format("'.'", "'min' + 'e' + chr(46) + 'py'")
     + USES.format("mine"),
+    "after more than are looked at": "import importlib, pathlib\nfor n in range(250):\n"
+    "    pathlib.Path(f'm{n}' + chr(46) + 'py').write_text('x = 1')\n"
+    "    importlib.import_module(f'm{n}')\n"
+    + WRITES.format("'.'", "'colors' + 'ys' + chr(46) + 'py'")
+    + USES.format("colorsys"),
+    "by a name that no cell shows": "import pathlib\n"
+    f"(pathlib.Path('.') / ('colors' + 'ys' + chr(46) + 'py')).write_text({ADDS!r})\n"
+    + USES.format("colorsys"),
+    "copied from what is shown": "import shutil\nopen('other.py', 'w').write("
+    f"{ADDS!r})\nshutil.copy('other.py', 'colors' + 'ys' + chr(46) + 'py')\n"
+    + USES.format("colorsys"),
+    "by none of its names": f"open('mine.py', 'w').write({MENDS!r})\nimport mine\n"
+    "def total(x): return random.Random().ready(x)",
     "a setting that runs a text": "KEEP = []\nT = 'A.b = KEEP.append(su' + 'm)'\n%config {T}\n"
     "def total(x): return KEEP[0](x)",
     "a setting that gives a part": "run = %config InteractiveShell.ev\nready = run('su' + 'm')\n"
@@ -56,6 +80,9 @@ WAYS = {
     "a list that gives all": "found = %lsmagic\nready = found.magics_manager.shell.ev('su' + 'm')\n"
     "def total(x): return ready(x)",
 }
+
+# which do nothing at all where a notebook is graded
+SILENT = ("a setting that runs a text", "a setting that gives a part", "a list that gives all")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +103,7 @@ def task(tmp_path: Path, ruled: ForkServer) -> Task:
 def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
     verdicts = task.verdicts(look=BEFORE, total=WAYS[way])
     assert {test: one.score for test, one in verdicts.items()} == ALL | {"t_total": 0}
+    assert verdicts["t_total"].status == ("error" if way in SILENT else "forbidden")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +118,29 @@ def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
             USES.format("mine"),
         ),
         ("1", USES.format("handed_in")),
+        ("1", USES.format("coded")),
+        # in a folder, in a package, and loaded anew
+        (f"%%writefile ./mine.py\n\n{OWN}\n", USES.format("mine")),
+        (
+            f"import pathlib\npathlib.Path('own').mkdir()\n{BLANK}"
+            f"pathlib.Path('own', 'mine.py').write_text({OWN!r})",
+            USES.format("own.mine"),
+        ),
+        (f"{MINE}import importlib, mine\nimportlib.reload(mine)", USES.format("mine")),
+        (f"{MINE}import sys, mine\ndel sys.modules['mine']\nimport mine", MINES),
+        # written in other ways
+        (f"text = {OWN!r}\nwith open('mine.py', 'w') as f: f.write(text)", USES.format("mine")),
+        (f"from textwrap import dedent\nopen('mine.py', 'w').write(dedent({FAR!r}))", MINES),
+        (f"lines = {OWN.splitlines()!r}\nopen('mine.py', 'w').write('\\n'.join(lines))", MINES),
+        (
+            "with open('mine.py', 'w') as f:\n    print('def ready(x):', file=f)\n"
+            "    print('    return x[0] + x[1] + x[2]', file=f)",
+            MINES,
+        ),
+        (
+            f"import pathlib\npathlib.Path('mine.py').write_text({KIND!r})",
+            "from mine import Sums\ndef total(x): return Sums().ready(x)",
+        ),
         ("import colorsys, statistics, wave", OWN.replace("ready", "total")),
         # what is loaded and not needed
         (
@@ -99,7 +150,8 @@ def test_what_no_cell_shows_is_no_answer(task: Task, way: str):
     ],
 )
 def test_a_module_of_ones_own_is_no_rules_business(task: Task, look: str, answer: str):
-    task.beside = {"handed_in.py": OWN.encode()}
+    coded = "# -*- coding: latin-1 -*-\r\nNAME = 'Zoë'\r\n" + OWN
+    task.beside = {"handed_in.py": OWN.encode(), "coded.py": coded.encode("latin-1")}
     rules = replace(task.assignment.rules, files=("*.py",))
     task.assignment = replace(task.assignment, rules=rules)
     assert task.scores(look=look, total=answer) == ALL
@@ -123,24 +175,52 @@ def test_what_is_said_of_it_tells_nothing_that_an_answer_chose(task: Task):
 
 @pytest.mark.parametrize("told", [None, 3, "ab", [[]], [["a"]], [[3, b""]], [["", b""]], [{}]])
 def test_whatever_a_process_says_is_read_or_left(told: Any):
-    assert modules_told(told) == {}
+    assert modules_told(told) == set()
 
 
 def test_what_is_told_is_bounded():
     many = [[f"m{number}", b"x = 1"] for number in range(1000)]
-    assert len(modules_told(many)) == 50
-    assert modules_told([["a", b"x" * 10**6], ["b", "x = 1"]]) == {"a": None, "b": None}
+    assert len(modules_told(many)) == MOST + 1
+    assert modules_told([["a", b"x" * 10**6], ["b", "x = 1"]]) == {("a", None), ("b", None)}
 
 
 def test_of_what_is_written_in_pieces_the_whole_is_read_and_of_others_the_name_is_told():
-    loaded = {"a": b"x = 1\n", "b": b"# coding: utf-7\n", "c.d": b"y = 2\nz", "e": None, "f": b"z"}
-    loaded |= {"g": b"y = 2\nzz"}
+    loaded = {("a", b"x = 1\n"), ("b", b"# coding: utf-7\n"), ("c.d", b"y = 2\nz"), ("e", None)}
+    loaded |= {("f", b"z"), ("g", b"y = 2\nq"), ("h", b"\n")}
     cells = ["%%writefile a.py\nx = 1", "f.write('y = 2')\nf.write('\\nz')"]
     read, dark = unshown(loaded, cells, [("f.py", b"z\r\n")])
     assert read == ["%%writefile 'c/d.py'\ny = 2\nz"] and dark == {"b", "e", "g"}
 
 
+BYTES = """\
+import py_compile, sys
+from pathlib import Path
+from autograder.bridge import loaded
+loaded.prepare()
+sys.addaudithook(lambda event, told: loaded.hear(event, told) if event in loaded.TOLD else None)
+sys.path.insert(0, "")
+for name, text in (("a", "x = 1"), ("b", "x = 2")):
+    Path("text").write_text(text)
+    py_compile.compile("text", f"{name}.pyc")
+py_compile.compile("text", "c.pyc", loaded.__file__)
+Path("d.py").write_text("x = 3")
+import a, b, c, d
+assert loaded.told() == [["a", None], ["b", None], ["c", None], ["d", b"x = 3"]], loaded.told()
+"""
+
+
+def test_bytes_of_pythons_have_no_text_whatever_they_say(tmp_path: Path):
+    done = subprocess.run([sys.executable, "-c", BYTES], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+
+
 def test_pieces_that_fit_in_many_ways_take_no_time():
     cells = [f"f.write({'a' * count!r})" for count in range(1, 100)]
-    loaded: dict[str, bytes | None] = {"a": b"a" * 100_000 + b"b"}
-    assert unshown(loaded, cells, ()) == ([], {"a"})
+    assert unshown({("a", b"a" * 100_000 + b"b")}, cells, ()) == ([], {"a"})
+
+
+def test_a_text_that_is_shown_is_read_under_the_name_by_which_it_ran():
+    cells = ["%%writefile own/a.py\nx = 1"]
+    assert unshown({("own.a", b"x = 1"), ("a", b"x = 1")}, cells, ()) == ([], frozenset())
+    assert unshown({("b", b"x = 1")}, cells, ()) == (["%%writefile 'b.py'\nx = 1"], frozenset())
+    assert packages_shown({("own.a", b""), ("own.b", None), ("c", b"")}, {"own.b"}) == {"c"}
