@@ -23,8 +23,9 @@ from autograder.judge.renamed import (
     mixes,
     sets_unseen,
 )
-from autograder.judge.search import NOTHING, Mine, Own, Search
+from autograder.judge.search import NOTHING, Mine, Own, Search, is_home
 from autograder.judge.shown_types import is_plain_base
+from autograder.judge.statement import Statement
 
 CLOSED = ("object", "Module", "NamedTuple", "Generic")  # that let nobody else's objects pass
 HOMES = ("typing", "torch.nn", "typing_extensions")
@@ -60,6 +61,7 @@ class Read:
             *(names, given, members, fields, self._classes, self._givens, self._closed),
             self._last,
             *(held, frozenset(one.partition(".")[0] for one in origins), *self._types, everywhere),
+            self._homes,
         )
         aliases = _aliases(self.given, parts)
         for origins in aliases.values():  # imported from where it was imported
@@ -150,8 +152,9 @@ class Read:
     @cached_property
     def _classes(self) -> dict[str, frozenset[str]]:
         """Members of the student's own classes, whose names stand for nothing else."""
-        count = Counter(name for part in self.everything for name in part.holds.names)
-        held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
+        made = [(part.holds, self._brought(part.holds)) for part in self.everything]
+        count = Counter(name for one, brought in made for name in one.names - brought)
+        held = [(name, one) for one, brought in made for name in one.binds - brought]
         once = {name: one for name, one in held if count[name] == 1}
         found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
         for _ in range(MOST_ABOVE):
@@ -164,6 +167,22 @@ class Read:
             if len(found) == before:
                 break
         return found
+
+    @cached_property
+    def _homes(self) -> dict[str, frozenset[str]]:
+        """The student's own modules that define classes, by the names of these."""
+        return {
+            node.name: part.modules
+            for part in self.everything
+            for node in part.holds.tree.body
+            if part.modules and isinstance(node, ast.ClassDef)
+        }
+
+    def _brought(self, holds: Statement) -> frozenset[str]:
+        """Names of classes that a statement imports from the student's own modules of these."""
+        (node,) = holds.tree.body
+        imports = holds.bindings.imports if isinstance(node, ast.ImportFrom) else ()
+        return frozenset(name for name, origin in imports if is_home(self._homes, name, origin))
 
     @cached_property
     def _closed(self) -> frozenset[str]:
@@ -247,8 +266,9 @@ class Read:
         """What the student's names are set to."""
         found: dict[str, list[ast.expr | None]] = {}
         for part in self.everything:
+            brought = self._brought(part.holds)
             for name, values in part.holds.givens.items():
-                found.setdefault(name, []).extend(values)
+                found.setdefault(name, []).extend(() if name in brought else values)
         return found
 
 
