@@ -146,12 +146,15 @@ NORM_USES = [
     ("from m import Norm", "Norm(x)"),
     ("from own import m", "m.Norm(x)"),
     ("from own.m import Norm", "Norm(x)"),
+    ("import m\nimport importlib, m", "m.Norm(x)"),
+    ("from m import Norm\nfrom m import Norm", "Norm(x)"),
 ]
 OTHERS_NORMS = [  # with the module's text and a second cell
     ("from m import Norm\nNorm = lambda x: x", "Norm(x)", NORM, ""),
     ("from m import Norm", "Norm(x)", f"{NORM}Norm = lambda x: x", ""),
     ("from k import Norm", "Norm(x)", NORM, "%%writefile k.py\nNorm = lambda x: x"),
     ("import m\nm = torch", "m.Norm(x)", NORM, ""),
+    ("import m\nimport torch as m", "m.Norm(x)", NORM, ""),
     ("from torch import Norm", "Norm(x)", NORM, ""),
     ("from m import Norm", "x", NORM, ""),
 ]

@@ -81,6 +81,7 @@ class Attempts(Cells):
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     loaded: set[tuple[str, bytes | None]] = field(default_factory=set)  # students' modules, texts
+    silent: set[Group] = field(default_factory=set)  # whose processes ended before they told that
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -430,6 +431,7 @@ class Attempts(Cells):
                 seen = student.peer.ask("seen")
                 self.loaded |= modules_told(student.peer.ask("loaded"))
         except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
+            self.silent.add(group)
             return
         if isinstance(seen, list):  # its own words are not repeated, only names of the rules
             known = self.questions.forbidden_operations(group)

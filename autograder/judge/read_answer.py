@@ -265,10 +265,16 @@ class Read:
     def _givens(self) -> dict[str, list[ast.expr | None]]:
         """What the student's names are set to."""
         found: dict[str, list[ast.expr | None]] = {}
+        imported = set[tuple[str, str]]()
         for part in self.everything:
-            brought = self._brought(part.holds)
+            (node,) = part.holds.tree.body
+            is_import = isinstance(node, ast.Import | ast.ImportFrom)
+            imports = frozenset(part.holds.bindings.imports if is_import else ())
+            # what is imported anew, or from where it was defined, stays the same
+            same = self._brought(part.holds).union(name for name, _ in imports & imported)
+            imported |= imports
             for name, values in part.holds.givens.items():
-                found.setdefault(name, []).extend(() if name in brought else values)
+                found.setdefault(name, []).extend(() if name in same else values)
         return found
 
 

@@ -157,6 +157,13 @@ def test_a_module_of_ones_own_is_no_rules_business(task: Task, look: str, answer
     assert task.scores(look=look, total=answer) == ALL
 
 
+def test_who_ends_the_process_before_it_tells_what_ran_earns_nothing(task: Task):
+    way = WAYS["before Python's own"].partition("\ndef total")[0]
+    ends = "    threading.Timer(0.002, os.abort).start()\n"
+    answer = f"{way}\nimport os, threading\ndef total(x):\n{ends}    return ready(x)"
+    assert task.scores(total=answer) == ALL | {"t_total": 0}
+
+
 def test_what_is_said_of_it_tells_nothing_that_an_answer_chose(task: Task):
     asked = (
         f"{LETTERS}def total(x):\n"
