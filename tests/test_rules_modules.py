@@ -1,6 +1,7 @@
 """A module that an answer hands on as a value is no way to what a question forbids."""
 
 import types
+from textwrap import indent
 
 import pytest
 import torch
@@ -171,6 +172,19 @@ def backward_of(imports: str, made: str, text: str = NORM, other: str = "") -> b
 @pytest.mark.parametrize(("imports", "made"), NORM_USES)
 def test_a_method_of_a_class_in_a_module_of_ones_own_is_ones_own(imports: str, made: str):
     assert not backward_of(imports, made)
+
+
+def test_a_method_of_a_class_in_a_function_is_ones_own():
+    rules = QuestionRules(forbid=(".backward",))
+    inside = f"def f(x, up):\n{indent(NORM, '    ')}    "
+    own, other = "return Norm(x).backward(up)", "Norm = torch.Tensor\n    return Norm(x).backward()"
+    assert broken_rules(inside + own, rules, (), ("import torch",), ("f",)) == ()
+    for answer, cell in ((inside + other, ""), (inside + own, "Norm = 1"), (inside + own, NORM)):
+        assert broken_rules(answer, rules, (cell,), ("import torch",), ("f",))
+    unused = inside.replace("def f", "def g") + "pass\ndef f(x, up): return Norm{}.backward(up)"
+    for called in ("", "(x)"):
+        given = ("def Norm(x): return x",)
+        assert broken_rules(unused.format(called), rules, (), given, ("f",))
 
 
 @pytest.mark.parametrize("case", OTHERS_NORMS)

@@ -156,6 +156,7 @@ class Read:
         count = Counter(name for one, brought in made for name in one.names - brought)
         held = [(name, one) for one, brought in made for name in one.binds - brought]
         once = {name: one for name, one in held if count[name] == 1}
+        once |= {name: one for name, one in self._inner_classes() if not count[name]}
         found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
         for _ in range(MOST_ABOVE):
             before = len(found)
@@ -167,6 +168,12 @@ class Read:
             if len(found) == before:
                 break
         return found
+
+    def _inner_classes(self) -> Iterator[tuple[str, Statement]]:
+        """Classes that stand in functions or classes, if they are the only ones of their names."""
+        nodes = [node for part in self.everything for node in part.holds.of_kind(ast.ClassDef)]
+        count = Counter(node.name for node in nodes)
+        yield from ((node.name, Statement(node)) for node in nodes if count[node.name] == 1)
 
     @cached_property
     def _homes(self) -> dict[str, frozenset[str]]:

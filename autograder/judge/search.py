@@ -358,7 +358,7 @@ class Search:
             return True
         free = id(value) in holds.free
         if free and name in self.own.classes.get(value.id, ()):
-            return True
+            return self._is_of_top(value.id)
         given = (self.own.givens if free else holds.givens).get(value.id, ())
         return bool(given) and all(one and self._makes(one, name, holds) for one in given)
 
@@ -373,7 +373,13 @@ class Search:
         if "types.SimpleNamespace" in origins_of(value.func, self.aliases):
             return name in {word.arg for word in value.keywords}
         once = len(self.own.givens.get(called, ())) == 1
+        if id(value.func) in holds.free and not self._is_of_top(called):
+            return False
         return once and name in self.own.classes.get(called, ())
+
+    def _is_of_top(self, name: str) -> bool:
+        """Whether a class's name is the student's outside of a function, too."""
+        return name in self.own.names or hasattr(builtins, name)
 
     def _class_of_module(self, node: ast.expr, holds: Statement) -> str:
         """The name of a class that is taken from the student's own module which defines it."""
