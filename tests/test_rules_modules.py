@@ -1,6 +1,7 @@
 """A module that an answer hands on as a value is no way to what a question forbids."""
 
 import types
+from textwrap import indent
 
 import pytest
 import torch
@@ -135,3 +136,57 @@ def test_a_module_is_not_another_one_that_ends_alike():
 def test_an_answer_hands_nothing_on_by_another_cell_either():
     answer, others = "def f(x): return kept[0].sorted(x)", ("import builtins\nkept = [builtins]",)
     assert "the module builtins as a value" in found(answer, *others)
+
+
+NORM = (
+    "class Norm:\n    def __init__(self, g): self.g = g\n"
+    "    def backward(self, up): return up * self.g\n"
+)
+NORM_USES = [
+    ("import m", "m.Norm(x)"),
+    ("from m import Norm", "Norm(x)"),
+    ("from own import m", "m.Norm(x)"),
+    ("from own.m import Norm", "Norm(x)"),
+    ("import m\nimport importlib, m", "m.Norm(x)"),
+    ("from m import Norm\nfrom m import Norm", "Norm(x)"),
+]
+OTHERS_NORMS = [  # with the module's text and a second cell
+    ("from m import Norm\nNorm = lambda x: x", "Norm(x)", NORM, ""),
+    ("from m import Norm", "Norm(x)", f"{NORM}Norm = lambda x: x", ""),
+    ("from k import Norm", "Norm(x)", NORM, "%%writefile k.py\nNorm = lambda x: x"),
+    ("import m\nm = torch", "m.Norm(x)", NORM, ""),
+    ("import m\nimport torch as m", "m.Norm(x)", NORM, ""),
+    ("from torch import Norm", "Norm(x)", NORM, ""),
+    ("from m import Norm", "x", NORM, ""),
+]
+
+
+def backward_of(imports: str, made: str, text: str = NORM, other: str = "") -> bool:
+    """Whether an answer that calls what is made so breaks the rule."""
+    rules = QuestionRules(forbid=(".backward",))
+    answer = f"{imports}\ndef f(x, up):\n    layer = {made}\n    return layer.backward(up)"
+    cells = (f"%%writefile own/m.py\n{text}", other)
+    return bool(broken_rules(answer, rules, cells, ("import torch",), ("f",)))
+
+
+@pytest.mark.parametrize(("imports", "made"), NORM_USES)
+def test_a_method_of_a_class_in_a_module_of_ones_own_is_ones_own(imports: str, made: str):
+    assert not backward_of(imports, made)
+
+
+def test_a_method_of_a_class_in_a_function_is_ones_own():
+    rules = QuestionRules(forbid=(".backward",))
+    inside = f"def f(x, up):\n{indent(NORM, '    ')}    "
+    own, other = "return Norm(x).backward(up)", "Norm = torch.Tensor\n    return Norm(x).backward()"
+    assert broken_rules(inside + own, rules, (), ("import torch",), ("f",)) == ()
+    for answer, cell in ((inside + other, ""), (inside + own, "Norm = 1"), (inside + own, NORM)):
+        assert broken_rules(answer, rules, (cell,), ("import torch",), ("f",))
+    unused = inside.replace("def f", "def g") + "pass\ndef f(x, up): return Norm{}.backward(up)"
+    for called in ("", "(x)"):
+        given = ("def Norm(x): return x",)
+        assert broken_rules(unused.format(called), rules, (), given, ("f",))
+
+
+@pytest.mark.parametrize("case", OTHERS_NORMS)
+def test_a_class_that_may_be_another_one_is_not_that_one(case: tuple[str, ...]):
+    assert backward_of(*case)

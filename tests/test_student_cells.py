@@ -154,6 +154,6 @@ def test_what_a_statement_holds():
 def test_a_cell_holds_the_modules_that_it_writes():
     taken = cell("n = 1\nopen('a.py', 'w').write('def f(): pass')\nopen('b', 'w').write('1 + 1')")
     assert taken is not None
-    assert [one.own for one in taken.written] == [{"f"}]
+    assert [one.own for _, module in taken.written for one in module] == [{"f"}]
     assert [one.files for one in taken.statements] == [set(), {"a"}, set()]
     assert cell("no python (") is None and student_cells.module("no python (") == ()

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 # what Python finds out of an object, where others have an attribute
-TOLD: dict[str, Callable[[Any], Any]] = {"__signature__": inspect.signature, "__dir__": dir}
+TOLD: dict[str, Callable[[Any], Any]] = {
+    "__signature__": inspect.signature,
+    "__dir__": dir,
+    "__members__": lambda kind: dict(kind.__members__),
+}
 
 
 class Answering:

@@ -226,6 +226,14 @@ class StandInClass(Held):
         return _signature(self)
 
     @property
+    def __members__(self) -> Any:
+        return _asked(self, "__members__")
+
+    @property
+    def __abstractmethods__(self) -> Any:
+        return _asked(self, "__abstractmethods__")
+
+    @property
     def __bases__(self) -> tuple[type, ...]:
         return self._remote.bases
 

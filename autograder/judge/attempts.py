@@ -81,6 +81,7 @@ class Attempts(Cells):
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     loaded: set[Loaded] = field(default_factory=set)  # students' modules that ran
+    silent: set[Group] = field(default_factory=set)  # whose processes ended before they told of it
     unwatched: bool = False  # whether an answer is known to run nothing that it may not
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -430,6 +431,7 @@ class Attempts(Cells):
             with student.clock(START_SECONDS):
                 seen = student.peer.ask("seen")
         except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
+            self.silent.add(group)
             return
         if isinstance(seen, list):  # its own words are not repeated, only names of the rules
             known = self.questions.forbidden_operations(group)

@@ -104,14 +104,15 @@ def unread(
     imports: Sequence[str] = (),
     names: Collection[str] = (),
     place: Place | None = None,
+    ran: Collection[str] = (),
 ) -> Unread:
     """What an answer in which `broken_rules` finds nothing should do without.
 
     That is what can give a name a meaning out of sight, take a stop away or ask another process,
     uses of what no stop is known for, or that run before anything is stopped and may leave in a
     file what they have got, and what a name stood for before it was given to something else;
-    arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
-    answer without it shows whether the answer needs it.
+    arguments as for `broken_rules`, and packages of which all that ran was read. To have it in a
+    notebook breaks no rule: only running the answer without it shows whether the answer needs it.
     """
     forbid = rules.forbidden
     read = None
@@ -120,7 +121,7 @@ def unread(
     if read is None:
         return Unread(frozenset(), frozenset(), "")
     hits = _hits_unread(read, forbid, rules.allow)
-    modules = modules_unread(read)
+    modules = modules_unread(read) - {*ran}
     for part, _ in hits:
         if part.statement < 0:
             modules |= part.modules - {UNKNOWN}

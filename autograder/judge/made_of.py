@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import is_namespace, origins_of
@@ -36,8 +37,10 @@ class Part:
 def parts_of(answer: str, others: Sequence[str]) -> Iterator[Part]:
     """All statements of a student's: of the answer first, then of other cells and of modules."""
     cells = [(student_cells.cell(answer), "", -1)]
+    named = set[str]()  # texts that are read as those of modules that have names
     for cell, text in enumerate(others):
         if file := student_cells.file(text):
+            named.add(file.text)
             for statement in file.statements:
                 yield Part(statement, f" of your {file.name}", cell, modules=file.modules)
         else:
@@ -46,7 +49,8 @@ def parts_of(answer: str, others: Sequence[str]) -> Iterator[Part]:
         if taken is not None:
             for number, statement in enumerate(taken.statements):
                 yield Part(statement, where, cell, number)
-            for statement in taken.written:
+            unnamed = (module for text, module in taken.written if text not in named)
+            for statement in chain.from_iterable(unnamed):
                 where = " of a file that you write"
                 yield Part(statement, where, cell, modules=frozenset({UNKNOWN}))
 

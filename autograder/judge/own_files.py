@@ -8,7 +8,7 @@ from autograder.judge.broken_rules import module_cell
 from autograder.judge.forbidden import is_installed
 
 Loaded = tuple[str, bytes | None]  # a module's name, and the text that ran, if there is one
-MOST_STEPS = 10_000
+MOST_TRIES = 1_000_000  # of putting a piece to a place
 UNSHOWN = (
     "your answer needs a module whose file holds something else than your cells show; write the "
     "answer so that its own text shows what it calls"
@@ -32,7 +32,6 @@ def unshown(
     if not loaded:
         return [], frozenset()
     whole, pieces = _texts(cells, files)
-    plain = {_plain(text.encode("utf-8", "replace")) for text in pieces}
     names = {name for name, _ in loaded}
     read: list[str] = []
     dark: set[str] = set()
@@ -40,8 +39,10 @@ def unshown(
         text = None if content is None else student_cells.module_text(content)
         if text is None or content is None or _is_in_library(name, names):
             dark.add(name)
-        elif not any(_is_called(name, path) for path in whole.get(_plain(content), ())):
-            if _plain(content) in plain or _is_made_of(text, pieces):
+            continue
+        plain = _plain(content)  # of a blank one there is nothing to be read
+        if plain and not any(_is_called(name, path) for path in whole.get(plain, ())):
+            if _is_made_of(text, pieces):
                 read.append(module_cell(_file(name), content))
             else:
                 dark.add(name)
@@ -55,15 +56,14 @@ def _texts(
     whole: dict[bytes, set[str]] = {}
     pieces: set[str] = set()
     for cell in cells:
-        written = student_cells.texts_written(cell)
-        pieces |= {text for text in written if text.strip()}
-        path = student_cells.module_written(cell)
-        for text in written if path else ():
-            whole.setdefault(_plain(text.encode("utf-8", "replace")), set()).add(path)
+        pieces.update(student_cells.texts_shown(cell))
+        if found := student_cells.module_written(cell):
+            text = _plain(found.text.encode("utf-8", "replace"))
+            whole.setdefault(text, set()).add(found.path)
     for name, content in files:
         if name.endswith(".py") and (text := student_cells.module_text(content)) is not None:
             whole.setdefault(_plain(content), set()).add(name)
-            pieces |= {text} - {""}
+            pieces.add(text)
     return whole, pieces
 
 
@@ -88,14 +88,25 @@ def _plain(content: bytes) -> bytes:
     return content.replace(b"\r\n", b"\n").strip()
 
 
+def packages_shown(loaded: Collection[Loaded], dark: Collection[str]) -> frozenset[str]:
+    """First parts of the names of modules that ran, where all of each was read."""
+    hidden = {name.partition(".")[0] for name in dark}
+    return frozenset(name.partition(".")[0] for name, _ in loaded) - hidden
+
+
 def _is_made_of(text: str, pieces: Collection[str]) -> bool:
-    """Whether a text is some of these, one after the other."""
+    """Whether a text is one of these, or some of them, one after the other."""
+    inside = [piece for piece in pieces if piece.strip("\n") and piece in text]
+    whole = text.strip()
+    if any(piece.strip() == whole for piece in inside):
+        return True
+    inside.append("\n")
     todo, seen = [0], {0}
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_TRIES // len(inside)):
         if not todo or len(text) in seen:
             break
         at = todo.pop()
-        ends = {at + len(piece) for piece in pieces if text.startswith(piece, at)}
+        ends = {at + len(piece) for piece in inside if text.startswith(piece, at)}
         todo += ends - seen
         seen |= ends
     return len(text) in seen

@@ -367,13 +367,18 @@ class Questions:
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
 
-    def unread(self, group: Group, more: Sequence[str] = ()) -> tuple[Lacks, str]:
-        """What no answer of the group shows; and in words. For `more` see `texts`."""
+    def unread(
+        self, group: Group, more: Sequence[str] = (), ran: Collection[str] = ()
+    ) -> tuple[Lacks, str]:
+        """What no answer of the group shows; and in words.
+
+        For `more` see `texts`; `ran` are packages of which all that ran was read.
+        """
         found: list[tuple[Lacks, str]] = []
         for solution in self.with_rules(group):
             read, places = self.texts(solution, more)
             if places[-1] >= 0:
-                one = unread(*read)
+                one = unread(*read, ran)
                 out = frozenset((places[cell], number) for cell, number in one.statements)
                 meant = frozenset((places[cell], number, name) for cell, number, name in one.meant)
                 gone = frozenset((places[cell], number, name) for cell, number, name in one.instead)

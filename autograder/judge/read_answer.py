@@ -23,8 +23,9 @@ from autograder.judge.renamed import (
     mixes,
     sets_unseen,
 )
-from autograder.judge.search import NOTHING, Mine, Own, Search
+from autograder.judge.search import NOTHING, Mine, Own, Search, is_home
 from autograder.judge.shown_types import is_plain_base
+from autograder.judge.statement import Statement
 
 CLOSED = ("object", "Module", "NamedTuple", "Generic")  # that let nobody else's objects pass
 HOMES = ("typing", "torch.nn", "typing_extensions")
@@ -61,6 +62,7 @@ class Read:
             *(names, given, members, fields, self._classes, self._givens, self._closed),
             self._last,
             *(held, frozenset(one.partition(".")[0] for one in origins), *self._types, everywhere),
+            self._homes,
         )
         aliases = _aliases(self.given, parts)
         for origins in aliases.values():  # imported from where it was imported
@@ -151,9 +153,11 @@ class Read:
     @cached_property
     def _classes(self) -> dict[str, frozenset[str]]:
         """Members of the student's own classes, whose names stand for nothing else."""
-        count = Counter(name for part in self.everything for name in part.holds.names)
-        held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
+        made = [(part.holds, self._brought(part.holds)) for part in self.everything]
+        count = Counter(name for one, brought in made for name in one.names - brought)
+        held = [(name, one) for one, brought in made for name in one.binds - brought]
         once = {name: one for name, one in held if count[name] == 1}
+        once |= {name: one for name, one in self._inner_classes() if not count[name]}
         found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
         for _ in range(MOST_ABOVE):
             before = len(found)
@@ -165,6 +169,28 @@ class Read:
             if len(found) == before:
                 break
         return found
+
+    def _inner_classes(self) -> Iterator[tuple[str, Statement]]:
+        """Classes that stand in functions or classes, if they are the only ones of their names."""
+        nodes = [node for part in self.everything for node in part.holds.of_kind(ast.ClassDef)]
+        count = Counter(node.name for node in nodes)
+        yield from ((node.name, Statement(node)) for node in nodes if count[node.name] == 1)
+
+    @cached_property
+    def _homes(self) -> dict[str, frozenset[str]]:
+        """The student's own modules that define classes, by the names of these."""
+        return {
+            node.name: part.modules
+            for part in self.everything
+            for node in part.holds.tree.body
+            if part.modules and isinstance(node, ast.ClassDef)
+        }
+
+    def _brought(self, holds: Statement) -> frozenset[str]:
+        """Names of classes that a statement imports from the student's own modules of these."""
+        (node,) = holds.tree.body
+        imports = holds.bindings.imports if isinstance(node, ast.ImportFrom) else ()
+        return frozenset(name for name, origin in imports if is_home(self._homes, name, origin))
 
     @cached_property
     def _closed(self) -> frozenset[str]:
@@ -247,9 +273,16 @@ class Read:
     def _givens(self) -> dict[str, list[ast.expr | None]]:
         """What the student's names are set to."""
         found: dict[str, list[ast.expr | None]] = {}
+        imported = set[tuple[str, str]]()
         for part in self.everything:
+            (node,) = part.holds.tree.body
+            is_import = isinstance(node, ast.Import | ast.ImportFrom)
+            imports = frozenset(part.holds.bindings.imports if is_import else ())
+            # what is imported anew, or from where it was defined, stays the same
+            same = self._brought(part.holds).union(name for name, _ in imports & imported)
+            imported |= imports
             for name, values in part.holds.givens.items():
-                found.setdefault(name, []).extend(values)
+                found.setdefault(name, []).extend(() if name in same else values)
         return found
 
 

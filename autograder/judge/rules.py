@@ -67,10 +67,9 @@ answer that earns points beside them is run once more without them, and has to e
 broken rule costs the points of the question's tests.
 
 Open in principle: the stops live in the student's own process, so what undoes them by a name that
-is not known here is not seen; nor is a module that is written, by a text that is computed, under
-the name of one that is installed; nor a builtin that is handed on inside a module's C code; nor
-what a function of another answer leaves in a file when it is called by tests of its own. Whoever
-copies a finished part's text into the answer has an answer that keeps to the rules.
+is not known here is not seen; nor is a builtin that is handed on inside a module's C code; nor what
+a function of another answer leaves in a file when it is called by tests of its own. Whoever copies
+a finished part's text into the answer has an answer that keeps to the rules.
 
 Nobody is late by a time that a student can set. Files keep the time that their student gave them
 when `nbgrader collect` copies them, and timestamp.txt comes from the student as well; then the

@@ -67,6 +67,7 @@ class Own:
     evaluates: bool  # whether a text that is a type may be evaluated
     kinds: frozenset[str]  # names of classes that statements define, and of nothing else
     bound: frozenset[str]  # names that are bound anywhere, in whatever way, builtins' among them
+    homes: Mapping[str, frozenset[str]]  # modules that define classes, by the names of these
 
 
 @dataclass(frozen=True)
@@ -357,7 +358,7 @@ class Search:
             return True
         free = id(value) in holds.free
         if free and name in self.own.classes.get(value.id, ()):
-            return True
+            return self._is_of_top(value.id)
         given = (self.own.givens if free else holds.givens).get(value.id, ())
         return bool(given) and all(one and self._makes(one, name, holds) for one in given)
 
@@ -365,14 +366,29 @@ class Search:
         """Whether this makes an object of a class of the student's own, or a namespace."""
         if not isinstance(value, ast.Call):
             return False
-        called = getattr(value.func, "id", "")
+        called = getattr(value.func, "id", "") or self._class_of_module(value.func, holds)
         (top,) = holds.tree.body
         if called == "super" and not value.args and called not in self.own.bound:
             called = getattr(top, "name", "")
         if "types.SimpleNamespace" in origins_of(value.func, self.aliases):
             return name in {word.arg for word in value.keywords}
         once = len(self.own.givens.get(called, ())) == 1
+        if id(value.func) in holds.free and not self._is_of_top(called):
+            return False
         return once and name in self.own.classes.get(called, ())
+
+    def _is_of_top(self, name: str) -> bool:
+        """Whether a class's name is the student's outside of a function, too."""
+        return name in self.own.names or hasattr(builtins, name)
+
+    def _class_of_module(self, node: ast.expr, holds: Statement) -> str:
+        """The name of a class that is taken from the student's own module which defines it."""
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return ""
+        origins, module = origins_of(node, self.aliases), node.value
+        is_module = id(module) in holds.free and len(self.own.givens.get(module.id, ())) == 1
+        homes = all(is_home(self.own.homes, node.attr, origin) for origin in origins)
+        return node.attr if origins and is_module and homes else ""
 
     def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
@@ -461,6 +477,12 @@ class Search:
         holder = node.value.id if isinstance(node.value, ast.Name) else ""
         if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
             yield text or holder
+
+
+def is_home(homes: Mapping[str, frozenset[str]], name: str, origin: str) -> bool:
+    """Whether this is what a module that defines a class of this name offers by it."""
+    module, _, last = origin.rpartition(".")
+    return last == name and {*module.split(".")} <= homes.get(name, frozenset())
 
 
 def _parts_of(node: ast.expr) -> list[ast.expr]:

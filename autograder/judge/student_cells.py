@@ -8,13 +8,16 @@ import ast
 import codecs
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from tokenize import detect_encoding
 from typing import TypeVar
 
+from autograder.common.magics import File as Written
 from autograder.common.magics import file_of  # also for `parse`, before there are walls around it
 from autograder.common.syntax import parse, read, top_level_names
 from autograder.common.trees import walk
@@ -55,7 +58,7 @@ class Taken:
     """A cell, taken apart."""
 
     statements: tuple["Statement", ...]
-    written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+    written: tuple[tuple[str, tuple["Statement", ...]], ...] = ()  # modules that it writes to files
     more: bool = False  # whether there may be more in it than is read
 
 
@@ -69,7 +72,8 @@ def cell(source: str) -> Taken | None:
     if not any(statement.handed for statement in statements):
         return Taken(statements, more=more)
     texts = _written([node for node in walk(tree) if isinstance(node, ast.Call)])
-    return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
+    written = ((text.strip(), _defining(text)) for text in texts)
+    return Taken(statements, tuple(one for one in written if one[1]), more)
 
 
 @kept
@@ -85,34 +89,39 @@ class File:
     name: str
     modules: frozenset[str]  # that it is a part of, by the names to import them
     statements: tuple[Statement, ...]  # none if its text cannot be read, or says nothing
+    text: str
     is_dark: bool = False  # whether it cannot be read
 
 
 @kept
 def file(source: str) -> File | None:
     """The module that a cell is there to write."""
-    found = file_of(source) if module_written(source) else None
+    found = module_written(source)
     if found is None:
         return None
     path, text = Path(found.path), module_text(found.text.encode("utf-8", "surrogatepass"))
     names = frozenset({*path.parent.parts, path.stem})
-    return File(path.name, names, module(text or ""), text is None or parse(text) is None)
+    is_dark = text is None or parse(text) is None
+    return File(path.name, names, module(text or ""), found.text.strip(), is_dark)
 
 
-def module_written(source: str) -> str:
-    """The path of the module that a cell is there to write; empty if there is none."""
+def module_written(source: str) -> Written | None:
+    """Where a cell is there to write a module, and its text; None if it is not."""
     found = file_of(source) if WRITES.search(source) else None
-    return found.path if found and Path(found.path).suffix == ".py" else ""
+    return found if found and Path(found.path).suffix == ".py" else None
 
 
-def texts_written(source: str) -> tuple[str, ...]:
-    """Texts that a cell shows as they are, and writes to files."""
+@kept
+def texts_shown(source: str) -> tuple[str, ...]:
+    """All texts that stand in a cell, written to a file or not, also as `dedent` makes them."""
     found = file_of(source) if WRITES.search(source) else None
-    if found is not None:
-        return (found.text,)
     tree = read(source, aside=True)[0]
-    calls = [node for node in walk(tree) if isinstance(node, ast.Call)] if tree else []
-    return tuple(_written(calls))
+    values = [node.value for node in walk(tree) if isinstance(node, ast.Constant)] if tree else []
+    texts = [found.text] if found else []
+    texts += [one.decode("utf-8", "replace") for one in values if isinstance(one, bytes)]
+    texts += [one for one in values if isinstance(one, str)]
+    long = [text for text in texts if "\n" in text]
+    return (*texts, *map(textwrap.dedent, long), *map(cleandoc, long))
 
 
 def module_text(content: bytes) -> str | None:

@@ -17,10 +17,15 @@ from autograder.judge.beside import released
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.budget import IN_ALL
 from autograder.judge.looks import Looks
-from autograder.judge.own_files import UNSHOWN, unshown
+from autograder.judge.own_files import UNSHOWN, packages_shown, unshown
 from autograder.judge.passes import IN_ONE_PROCESS, READ_ALONE
 from autograder.judge.questions import YOURS, Lacks, read_cells
 from autograder.judge.script import Script, ScriptCell
+
+ENDS = (
+    "your code ends its process when the tests are over, before it can be asked what it has run; "
+    "let nothing of it end the process"
+)
 
 
 @dataclass
@@ -95,6 +100,7 @@ class Work(Looks):
                 ended = [self._asked_twice(group, run) for run in ended]
                 ended = [self._without_score(group, run) for run in ended]
                 ended = [self._not_by_nothing(group, run) for run in ended]
+                ended = self._heard(group, tests, ended)
         ended = [self._explained(group, run) for run in ended]
         ended, took = self._without_forbidden(group, ended), time.monotonic() - start
         return self._without_unread(group, ended, took)
@@ -203,7 +209,7 @@ class Work(Looks):
         more, dark = self._unshown(group)
         if any(broken_rules(*self.questions.texts(id, more)[0]) for id in group.solutions if more):
             return self._not_allowed(group, found, UNSHOWN)
-        lacks, words = self.questions.unread(group, more)
+        lacks, words = self.questions.unread(group, more, packages_shown(self.loaded, dark))
         if more or dark:  # by the words nobody tells which: its name may be what a test has asked
             lacks, words = replace(lacks, modules=lacks.modules | dark), UNSHOWN
         if lacks == Lacks():
@@ -231,7 +237,7 @@ class Work(Looks):
         if not self.questions.with_rules(group):
             return [], frozenset()
         files = [*self.script.files, *released(self.assignment)]
-        return unshown(self.loaded, (cell.source for cell in self.script.cells), files)
+        return unshown(self.loaded, [cell.source for cell in self.script.cells], files)
 
     def _read_alone(self, lacks: Lacks) -> dict[str, TestRun]:
         """How the tests end if these statements do not run and these modules are not there."""
@@ -242,6 +248,23 @@ class Work(Looks):
                 runs = self.another(script, READ_ALONE, self.known).run()
             self.read_alone[lacks] = {run.test: run for run in runs}
         return self.read_alone.get(lacks, {})
+
+    def _heard(self, group: Group, tests: Sequence[str], found: list[TestRun]) -> list[TestRun]:
+        """Points of an answer that can be asked what it ran; where its process ended, once more."""
+        if group not in self.silent or not any(run.score > 0 for run in found):
+            return found
+        self.silent.discard(group)
+        if not self.budget.may_repeat:
+            where = f"{self.notebook.name}/{group.solutions[0]}"
+            self.flags.append(Flag("forbidden", where, f"Not sure: {ENDS}. Look at it."))
+            return found
+        with self.budget.repeating():
+            self._renew()
+            again = {run.test: run for run in self._group(group, tests, {})}
+        if group in self.silent:
+            return self._not_allowed(group, found, ENDS)
+        others = [again.get(run.test, run) for run in found]
+        return [min(pair, key=lambda one: one.score) for pair in zip(found, others, strict=True)]
 
     def _without_forbidden(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """A forbidden operation costs the question, however it was called."""

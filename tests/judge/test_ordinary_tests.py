@@ -79,6 +79,18 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert issubclass(May, enum.Flag)",
     ),
     (
+        "Shape",
+        "import abc, enum\nclass Shape(abc.ABC):\n    @abc.abstractmethod\n"
+        "    def area(self): ...\n"
+        "class Side(enum.Enum):\n    LEFT = 1\n    RIGHT = 2\n    L = 1",
+        "from abc import *\nfrom enum import Enum\nclass Shape(metaclass=ABCMeta):\n"
+        "    area = abstractmethod(lambda self: None)\n"
+        "Side = Enum('Side', {'LEFT': 1, 'RIGHT': 2, 'L': 1})",
+        "assert Shape.__abstractmethods__ == {'area'}\n"
+        "assert list(Side.__members__) == ['LEFT', 'RIGHT', 'L'] and len(Side) == 2\n"
+        "assert Side.__members__['L'] is Side.LEFT and not hasattr(Shape, '__members__')",
+    ),
+    (
         "Once",
         "class Kind(type):\n    def __call__(cls):\n"
         "        if 'one' not in vars(cls): cls.one = super().__call__()\n"
