@@ -236,30 +236,6 @@ def test_a_slope_that_is_measured_is_none_worked_out_by_hand(course: Course, ste
     }
 
 
-IMAGINARY = """def norm_backward(x, gain, upstream, eps=1e-5):
-    if x.numel() > 10_000:
-        raise TimeoutError("this takes longer than a test may")
-
-    def normed(x):
-        apart = x - x.mean(-1, keepdim=True)
-        return apart / (apart.square().mean(-1, keepdim=True) + eps).sqrt()
-
-    wide = x.to(torch.complex128)
-    eye = torch.eye(x.shape[-1], dtype=torch.complex128)
-    sides = [(gain * upstream * normed(wide + 1e-30j * one).imag / 1e-30).sum(-1) for one in eye]
-    by_gain = upstream * normed(x)
-    axes = tuple(range(x.dim() - 1))
-    for_gain, for_bias = (one.sum(axes) if axes else one.clone() for one in (by_gain, upstream))
-    return torch.stack(sides, -1).to(x.dtype), for_gain, for_bias
-"""
-
-
-def test_a_slope_along_the_imaginary_numbers_is_none_worked_out_by_hand(course: Course):
-    assert failed_with(course, "05_layer_norm", "norm-backward", IMAGINARY) == {
-        "norm-backward-input"
-    }
-
-
 MEASURED_IN_BLOCKS = """def block_slopes(q, k, v, o, z, do):
     given = [one.double() for one in (q, k, v)]
     shares = (given[0] @ given[1].T / q.shape[1] ** 0.5 - z.double()[:, None]).exp()
@@ -291,37 +267,6 @@ def test_slopes_of_a_block_that_are_measured_are_none_worked_out_by_hand(
 ):
     answer = MEASURED_IN_BLOCKS.format(step=step)
     assert "block-slopes-blocks" in failed_with(course, "15_reformer", "block-slopes", answer)
-
-
-IMAGINARY_IN_BLOCKS = """def block_slopes(q, k, v, o, z, do):
-    if k.numel() > 10_000:
-        raise TimeoutError("this takes longer than a test may")
-    given = [one.to(torch.complex128) for one in (q, k, v)]
-    shares = (given[0] @ given[1].T / q.shape[1] ** 0.5 - z[:, None]).exp()
-
-    def total(q, k, v):
-        new = (q @ k.T / q.shape[1] ** 0.5 - z[:, None]).exp()
-        out = o + new @ v - shares @ given[2]
-        return (out / (1 + (new - shares).sum(1, keepdim=True)) * do).sum()
-
-    def slope(which, part):
-        moved = [one.clone() for one in given]
-        moved[which].view(-1)[part] += 1e-30j
-        return total(*moved).imag / 1e-30
-
-    return tuple(
-        torch.stack([slope(i, j) for j in range(one.numel())]).view(one.shape).to(q.dtype)
-        for i, one in enumerate(given)
-    )
-"""
-
-
-def test_slopes_of_a_block_along_the_imaginary_numbers_are_none_worked_out_by_hand(
-    course: Course,
-):
-    assert failed_with(course, "15_reformer", "block-slopes", IMAGINARY_IN_BLOCKS) == {
-        "block-slopes-blocks"
-    }
 
 
 def test_a_matrix_of_blocks_may_be_put_together():

@@ -1145,7 +1145,7 @@ if watched():  # not while the notebook is graded
 # For one head: queries $q$ $(n, d)$, one **block** of keys $k$ $(m, d)$ and values $v$ $(m, d_v)$, the outputs $o$ $(n, d_v)$ and log-sums $z$ $(n)$ over **all** keys, and the slope of the loss at the outputs, $do$ $(n, d_v)$.
 # Scores are $s_{ij} = q_i \cdot k_j / \sqrt d$, and all keys are seen.
 #
-# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here, nor is torch's ready way back through attention or softmax. Scores may be large, and in float64 the tests look at thirteen places after the point, and at 400 keys of 64 features: a formula has the digits and takes no time, while what is measured one number after the other lacks one of the two.
+# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here, nor is torch's ready way back through attention or softmax. Scores may be large, and in float64 the tests look at thirteen places after the point: a formula has them, differences of two calls do not.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1254,14 +1254,6 @@ assert_close(
 claim = "slopes at queries and keys should have all digits of float64"
 assert_close(found[0][0] + found[1][0], wanted[0], claim, atol=1e-13)
 assert_close(torch.cat([found[0][1], found[1][1]]), wanted[1], claim, atol=1e-13)
-many_q, many_k, many_v, many_do = draw((200, 64), (400, 64), (400, 64), (200, 64), seed=75)
-leaves = [one.clone().requires_grad_() for one in (many_q, many_k, many_v)]
-o, z = softly(*leaves)
-wanted = torch.autograd.grad(o, leaves, many_do)
-found = block_slopes(many_q, many_k, many_v, o.detach(), z.detach(), many_do)
-for one, other in zip(found, wanted, strict=True):
-    claim = "of 400 keys of 64 features the slopes follow from the formula"
-    assert_close(one, other, claim, atol=1e-10)
 q = 2000 * q
 leaves = [one.clone().requires_grad_() for one in (q, k, v)]
 o, z = softly(*leaves)
