@@ -330,7 +330,10 @@ def test_nothing_that_was_sent_stays_in_memory(two: LocalCluster):
 
 
 def _is_large(part: object) -> bool:
-    return isinstance(part, bytes | bytearray | memoryview) and len(part) == 60_000
+    try:
+        return isinstance(part, bytes | bytearray | memoryview) and len(part) == 60_000
+    except ValueError:  # a view that was released holds nothing
+        return False
 
 
 def test_the_pages_commands_make_certificates_by_which_a_cluster_grades(
