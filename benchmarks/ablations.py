@@ -3,15 +3,19 @@
 Every training and every score is a command of the trainer's, in a process of its own. The recipe
 is trained once for each seed, and once more for each seed and each technique with that one thing
 changed; minutes are of processor time, so a busy machine makes the command slow and not unfair.
+All of it takes most of an hour: with `--runs` a command that was stopped goes on.
 Nothing here imports torch until a line is recorded.
 """
 
 import argparse
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -23,6 +27,8 @@ CONFIG = "cpu10"
 MINUTES = 1.5
 SEEDS = 3
 RECIPE = "the recipe"  # the name of what all others are compared with
+SCORE = "score.jsonl"
+EVALUATE = ("--split", "valid", "--beam", "1")
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="where multi30k's files lie (else downloaded)"
     )
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        metavar="DIR",
+        help="keep the trainings there, and take those that it has (else thrown away)",
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="append results as JSON lines")
 
 
@@ -111,9 +123,9 @@ def run(options: argparse.Namespace) -> int:
     kinds = {RECIPE: {}} | {technique.name: technique.changes for technique in techniques}
     scores: dict[str, list[float]] = {name: [] for name in kinds}
     trainings = [(seed, name) for seed in range(options.seeds) for name in kinds]
-    with tempfile.TemporaryDirectory() as folder:
+    with _runs(options.runs) as folder:
         for seed, name in tqdm(trainings, desc="trainings", disable=None):
-            out = Path(folder) / f"{len(scores[name])}-{list(kinds).index(name)}"
+            out = folder / f"{name.replace(' ', '-')}-{seed}"
             scores[name].append(_trained(options, kinds[name], seed, out))
     print(f"BLEU on the validation set, greedy: mean of {options.seeds} (lowest to highest)")
     print(_line(RECIPE, scores[RECIPE]))
@@ -136,21 +148,41 @@ def _chosen(names: Sequence[str] | None) -> list[Technique]:
     return [known[name] for name in names or known]
 
 
+@contextmanager
+def _runs(folder: Path | None) -> Iterator[Path]:
+    """Where trainings lie: for good, or until the command ends."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as passing:
+        yield Path(passing)
+
+
 def _trained(
     options: argparse.Namespace, changes: Mapping[str, str], seed: int, out: Path
 ) -> float:
-    """BLEU of one training."""
-    train = [options.model, "--config", options.config, "--data", options.data, "--out", str(out)]
+    """BLEU of one training; of the one that lies there, if it was asked for the same."""
+    train = [options.model, "--config", options.config, "--data", options.data]
     train += ["--cpu-minutes", str(options.minutes), "--seed", str(seed), "--threads", "1"]
     train += ["--set", "validate_every=0"]
     if options.data_dir is not None:
         train += ["--data-dir", str(options.data_dir)]
     for field, value in changes.items():
         train += ["--set", f"{field}={value}"]
-    _trainer("train", train)
-    record = out / "score.jsonl"
-    _trainer("evaluate", [str(out), "--split", "valid", "--beam", "1", "--record", str(record)])
-    return json.loads(record.read_text(encoding="utf-8"))["scores"]["valid"]["bleu"]
+    asked, scored = {"train": train, "model": _digest(options.model)}, out / "asked.json"
+    if not (scored.is_file() and json.loads(scored.read_text(encoding="utf-8")) == asked):
+        shutil.rmtree(out, ignore_errors=True)  # begun and not ended, or something else
+        _trainer("train", [*train, "--out", str(out)])
+        _trainer("evaluate", [str(out), *EVALUATE, "--record", str(out / SCORE)])
+        scored.write_text(json.dumps(asked), encoding="utf-8")
+    return json.loads((out / SCORE).read_text(encoding="utf-8"))["scores"]["valid"]["bleu"]
+
+
+def _digest(model: str) -> str | None:
+    """Of the module's text; none where there is no file, which the trainer says better."""
+    path = Path(model)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def _trainer(name: str, arguments: Sequence[str]) -> None:

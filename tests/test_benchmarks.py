@@ -345,6 +345,47 @@ def test_an_ablation_trains_as_the_recipe_says_and_with_one_thing_changed(
     assert found["without_each"] == [found["without"]] and found["with_each"] == [found["with"]]
 
 
+def test_ablations_that_were_stopped_go_on_with_the_trainings_that_ended(
+    tmp_path, small_corpus, monkeypatch
+):
+    asked, runs = [], tmp_path / "runs"
+
+    def trainer(name, arguments):
+        asked.append((name, *arguments))
+        if name == "train" and len(asked) == 3:  # the second training
+            raise KeyboardInterrupt
+        if name == "evaluate":
+            score = Path(arguments[-1])
+            score.parent.mkdir(parents=True)
+            found = {"scores": {"valid": {"bleu": float(len(asked))}}}
+            score.write_text(json.dumps(found), encoding="utf-8")
+
+    monkeypatch.setattr(ablations, "_trainer", trainer)
+    model = tmp_path / "model.py"
+    model.write_text("one = 1\n", encoding="utf-8")
+    flags = [
+        "--only",
+        "label smoothing",
+        "--seeds",
+        "1",
+        "--runs",
+        str(runs),
+        "--model",
+        str(model),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        main(["ablations", *small_corpus, *flags])
+    assert len(asked) == 3
+    assert main(["ablations", *small_corpus, *flags]) == 0
+    assert [name for name, *_ in asked[3:]] == ["train", "evaluate"]  # the second alone
+    assert "label_smoothing=0" in asked[3]
+    assert main(["ablations", *small_corpus, *flags]) == 0
+    assert len(asked) == 5
+    model.write_text("two = 2\n", encoding="utf-8")  # not what was trained
+    assert main(["ablations", *small_corpus, *flags]) == 0
+    assert len(asked) == 9
+
+
 def test_an_ablation_knows_what_is_with_and_what_is_without(tmp_path, monkeypatch):
     def trained(options, changes, seed, out):
         return 10.0 * len(changes) + seed
