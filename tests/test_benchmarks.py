@@ -356,7 +356,7 @@ def test_ablations_that_were_stopped_go_on_with_the_trainings_that_ended(
             raise KeyboardInterrupt
         if name == "evaluate":
             score = Path(arguments[-1])
-            score.parent.mkdir(parents=True)
+            score.parent.mkdir(parents=True, exist_ok=True)
             found = {"scores": {"valid": {"bleu": float(len(asked))}}}
             score.write_text(json.dumps(found), encoding="utf-8")
 
@@ -373,8 +373,7 @@ def test_ablations_that_were_stopped_go_on_with_the_trainings_that_ended(
         "--model",
         str(model),
     ]
-    with pytest.raises(KeyboardInterrupt):
-        main(["ablations", *small_corpus, *flags])
+    assert main(["ablations", *small_corpus, *flags]) == 130
     assert len(asked) == 3
     assert main(["ablations", *small_corpus, *flags]) == 0
     assert [name for name, *_ in asked[3:]] == ["train", "evaluate"]  # the second alone
