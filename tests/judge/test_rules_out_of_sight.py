@@ -6,6 +6,7 @@ import inspect
 import statistics
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -267,7 +268,8 @@ def test_no_special_name_of_a_thing_gives_a_namespace_unseen():
     spaces |= {id(globals()), id(vars(statistics)), id(vars(builtins))}
     for thing in things():
         for name in set(dir(thing)) - BY_TEXT_ATTRIBUTES:
-            part = getattr(thing, name, None)
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                part = getattr(thing, name, None)
             given = [part]
             if callable(part) and name.startswith("__") and name not in ("__call__", "__next__"):
                 with suppress(Exception):
