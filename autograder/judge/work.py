@@ -214,17 +214,32 @@ class Work(Looks):
             lacks, words = replace(lacks, modules=lacks.modules | dark), UNSHOWN
         if lacks == Lacks():
             return found
-        again = self._read_alone(lacks)
-        less = [r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6]
+        less = self._less(earned, lacks)
         if not less:
             return found
         where = f"{self.notebook.name}/{group.solutions[0]}"
-        sure = {"failed", "error", "unanswered", "forbidden"}
+        sure = {"failed", "error", "unanswered", "forbidden", "died"}
         sure |= {"timeout"} if took < self._limit(group) / 2 else set()  # it waits for what is out
-        if not any(run.test in again and again[run.test].status in sure for run in less):
+        if sure.isdisjoint(less):
             self.flags.append(Flag("forbidden", where, f"Not sure: {words}. Look at it."))
             return found
         return self._not_allowed(group, found, words)
+
+    def _less(self, earned: list[TestRun], lacks: Lacks) -> set[str]:
+        """How tests end that earn less without these things; "" if nobody knows how one does.
+
+        A process may have been ended by the machine: who ends it each time needs what is missing.
+        """
+        less = self._ends_without(earned, lacks)
+        if "died" in less:
+            del self.read_alone[lacks]
+            less = self._ends_without(earned, lacks)
+        return less
+
+    def _ends_without(self, earned: list[TestRun], lacks: Lacks) -> set[str]:
+        again = self._read_alone(lacks)
+        less = (r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6)
+        return {again[one.test].status if one.test in again else "" for one in less}
 
     def _not_allowed(self, group: Group, found: list[TestRun], words: str) -> list[TestRun]:
         """A question whose answer needs what it may not use."""
