@@ -300,3 +300,12 @@ def test_a_process_that_the_machine_has_ended_once_costs_nothing(
     own = "def total(xs):\n    return xs[0] + xs[1] + xs[2]"
     assert task([("look", "1"), *CHAIN]).scores(look="exec('ready = su' + 'm')", total=own) == ALL
     assert ended
+
+
+def test_who_waits_for_ever_where_what_nobody_can_read_is_missing_earns_nothing(task: Any) -> None:
+    own = "def total(xs):\n    return xs[0] + xs[1]"
+    tests = [(f"t_{n}", f"assert total([1, {n}]) == {n + 1}", 1) for n in (1, 2, 3)]
+    made = task([("look", "1"), ("total", own), *tests], seconds=2.0)
+    waits = ENDS.replace("    try:", "    import time\n    time.sleep(0.5)\n    try:")
+    verdicts = made.verdicts(look="exec('ready = su' + 'm')", total=f"{waits}while True: pass")
+    assert {one.status for one in verdicts.values()} == {"forbidden"}
