@@ -63,6 +63,7 @@ ATTACKS = [
     r"\$\\href{javascript:alert(1)}{x}\$",
     r"&#36;&bsol;hre&#102;{javascript:alert(1)}{x}&dollar;",
     r"$$\require{html}\style{background:url(//evil.org)}{x}\unicode{x}\class{x}{y}\cssId{x}{y}$$",
+    r"$\smash{\raise 40em{\rlap{\color{white}{\rule{60em}{60em}}}\text{Score: 9 of 9}}}$",
     r"\begin{align}\mmlToken{mi}[href='javascript:alert(1)']{x}\htmlData{a=b}{x}\end{align}",
     "# correct_squares",
     "#correct_squares",
@@ -288,7 +289,8 @@ def test_nothing_that_a_student_wrote_runs_or_is_fetched_in_formgrader(
     assert len(page.find_all(id="correct_squares")) == 1
     for code in page.find_all(("pre", "code", "textarea")):
         code.decompose()  # MathJax leaves these alone
-    for command in ("href", "require", "unicode", "style", "class", "css", "mml", "html"):
+    commands = ("href", "require", "unicode", "style", "class", "css", "mml", "html")
+    for command in (*commands, "smash", "raise", "rlap"):
         assert f"\\{command}" not in page.get_text()
 
 

@@ -29,8 +29,9 @@ ENTITIES = re.compile(r"&(?!(?:lt|gt|nbsp);)(?=#|[^\s<&#;]{1,32};)")  # they spe
 PICTURES = re.compile(r"!(?=\[)")
 WEB = r"(?:https?://|mailto:)"
 TARGETS = re.compile(rf"\](?=\((?!{WEB})|:(?![ \t]*{WEB}))", re.IGNORECASE)
-COMMANDS = re.compile(  # of formulas, that link, fetch, style or name elements
-    r"\\(?=href|url|html|css|class|style|id|data|mml|unicode|require|bbox|img|include|action)",
+COMMANDS = re.compile(  # of formulas, that link, fetch, style or name elements, or cover others
+    r"\\(?=href|url|html|css|class|style|id|data|mml|unicode|require|bbox|img|include|action"
+    r"|smash|[lr]lap|raise|lower|move)",
     re.IGNORECASE,
 )
 INSIDE = r"^((?:[ \t>]|[-*+:][ \t]|\d{1,9}[.)][ \t])*"  # quotes and lists, at a line's begin
@@ -75,10 +76,11 @@ def inert(text: str) -> str:
 
     formgrader puts what Markdown makes of a cell into a page that may do all that its reader may.
     So a space is put wherever HTML, a picture, a link to anything but the web or a formula's
-    command that does more than typeset would begin: in whatever stands around it, code and formulas
-    too, this is read as text. A heading gives its element a name, by which the page finds the
-    fields for scores: no heading is just one of those names. And a block of code names no language:
-    one is drawn as a diagram, and in the colours of many a short text takes hours.
+    command that does more than typeset where it stands would begin: in whatever stands around it,
+    code and formulas too, this is read as text. A heading gives its element a name, by which the
+    page finds the fields for scores: no heading is just one of those names. And a block of code
+    names no language: one is drawn as a diagram, and in the colours of many a short text takes
+    hours.
     """
     clean = harmless(text).replace("\r\n", "\n").replace("\r", "\n")
     for begins in (TAGS, ENTITIES, PICTURES, TARGETS, COMMANDS):

@@ -1,6 +1,6 @@
 """What is looked at again, and what it may change of how a test ended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from autograder.bridge.line import Gone
 from autograder.bridge.outline import WITH
 from autograder.bridge.reference import Allowed, exceeds
-from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
+from autograder.common.results import Crossing, Flag, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number, is_no_score
@@ -34,6 +34,7 @@ from autograder.judge.testing import run_test
 
 MOST_CALLS = 100
 NO_POINTS = "The points of this test cannot be worked out from what your code gave."
+UNSEEN = "There was no time to see whether the test holds with any number there. Look at it."
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 
@@ -215,11 +216,32 @@ class Looks(Attempts):
     def _not_by_gaps(self, group: Group, run: TestRun, theirs: Transcript) -> TestRun:
         """A result that is no number in places passes if the test holds with any number there.
 
-        Also without these numbers it has to pass once more: else it failed for another reason.
+        Also without these numbers it has to pass once more: an answer may know a second look by
+        what has not run before it, and fail there to be let go.
         """
-        beside = any(WITH in one.what for one in run.beside)
-        if not (beside or Gaps().are_in(theirs)) or not self.budget.may_repeat:
+        gaps, found = self._gap(group, run, theirs)
+        if found is None:
             return run
+        if not self.budget.may_repeat:
+            where = f"{self.notebook.name}/{run.test}"
+            self.flags.append(Flag("timeout", where, f"Not sure: {NO_NUMBERS} {UNSEEN}"))
+            return run
+        again = self._as_good_as(group, run)
+        if again is not None and again.score >= run.score:
+            again = self._once_more(group, run, gaps.filled)
+        if again is None or not self.budget.left or again.score >= run.score:
+            return run
+        hidden = found.hidden or again.in_hidden
+        lost = replace(run, score=again.score, in_hidden=hidden)
+        if again.status == "passed":
+            return lost
+        return replace(lost, status="failed", error="AssertionError", message=NO_NUMBERS)
+
+    def _gap(self, group: Group, run: TestRun, theirs: Transcript) -> tuple[Gaps, Crossing | None]:
+        """The first call that gave what is no number where the reference gives one, if any did."""
+        beside = any(WITH in one.what for one in run.beside)
+        if not (beside or Gaps().are_in(theirs)):
+            return Gaps(), None
         given = given_texts(self.assignment, self.notebook)
         gaps = Gaps.unnamed_in(with_helpers(self.notebook.cell(run.test).source, given))
         found = None
@@ -229,37 +251,39 @@ class Looks(Attempts):
             ours = keep_entries(self._of_reference(group, run.test))
             known = self._beside_of_reference(group, run.test)
             found = gaps.first_beside(run.beside, known, ours)
-        if found is None:
-            return run
-        for fill in (None, gaps.filled):
-            self.fill = fill
-            try:
-                again = self._once_more(group, run)
-            finally:
-                self.fill = None
-            if again is None or not self.budget.left:
-                return run
-            # an answer that meets the number may end its process at that, or work for ever
-            if fill is None and (again.status in ("timeout", "died") or again.score < run.score):
-                return run
-        if again.score >= run.score:
-            return run
-        hidden = found.hidden or again.in_hidden
-        lost = replace(run, score=again.score, in_hidden=hidden)
-        if again.status == "passed":
-            return lost
-        return replace(lost, status="failed", error="AssertionError", message=NO_NUMBERS)
+        return gaps, found
 
-    def _once_more(self, group: Group, run: TestRun) -> TestRun | None:
-        """How a test ends in a new process, with what stood in for other answers."""
+    def _as_good_as(self, group: Group, run: TestRun) -> TestRun | None:
+        """How a test ends in a new process: if it is worse there, the better of two looks.
+
+        None if nobody can tell, as where the test needs what those before it leave behind.
+        """
+        again = self._once_more(group, run)
+        if again is None or again.score >= run.score:
+            return again
+        own, other = self._own_run(group, run.test), self._once_more(group, run)
+        if own is None or own.status != "passed" or other is None:
+            return None
+        return max(again, other, key=lambda one: one.score)
+
+    def _once_more(
+        self, group: Group, run: TestRun, fill: Callable[[Any], Any] | None = None
+    ) -> TestRun | None:
+        """How a test ends in a new process, with what stood in for other answers.
+
+        Args:
+            group: the question's tests.
+            run: how it ended before.
+            fill: makes of what answers give what the test gets.
+        """
         instead = self._reference({*run.stood_in}) if run.stood_in else {}
-        self.restored = self.usual.get(run.test, frozenset())
+        self.restored, self.fill = self.usual.get(run.test, frozenset()), fill
         try:
             with self.budget.repeating():
                 self._renew()
                 again = {one.test: one for one in self._group(group, [run.test], instead)}
         finally:
-            self.restored = frozenset()
+            self.restored, self.fill = frozenset(), None
         return again.get(run.test)
 
     def _nothing_beside(self, group: Group, test: str, theirs: Transcript) -> Crossing | None:

@@ -1,6 +1,5 @@
 """One notebook of a submission through one pass: cells, questions in order, rules, reasons."""
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,8 @@ ENDS = (
     "your code ends its process when the tests are over, before it can be asked what it has run; "
     "let nothing of it end the process"
 )
+
+TELLING = frozenset(("failed", "error", "unanswered", "forbidden", "died"))  # a need, each of them
 
 
 @dataclass
@@ -90,7 +91,7 @@ class Work(Looks):
             return [TestRun(test, "test-error", 0.0, kind, words) for test in tests]
 
     def _question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
-        start, self.losses = time.monotonic(), 0
+        self.losses = 0
         ended = self._forbidden(group, tests)
         if ended is None:
             self._make_anew_if_spoilt()
@@ -102,8 +103,7 @@ class Work(Looks):
                 ended = [self._not_by_nothing(group, run) for run in ended]
                 ended = self._heard(group, tests, ended)
         ended = [self._explained(group, run) for run in ended]
-        ended, took = self._without_forbidden(group, ended), time.monotonic() - start
-        return self._without_unread(group, ended, took)
+        return self._without_unread(group, self._without_forbidden(group, ended))
 
     # --- what `plain` asks for ----------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Work(Looks):
         self.flags.append(Flag("forbidden", where, words[0]))
         return [TestRun(test, "forbidden", 0.0, message=words[0]) for test in tests]
 
-    def _without_unread(self, group: Group, found: list[TestRun], took: float) -> list[TestRun]:
+    def _without_unread(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """An answer may need nothing that could not be read: then it earns as much without that.
 
         Only an answer that was seen to fail without it loses points; what stays open, as when the
@@ -214,17 +214,36 @@ class Work(Looks):
             lacks, words = replace(lacks, modules=lacks.modules | dark), UNSHOWN
         if lacks == Lacks():
             return found
-        again = self._read_alone(lacks)
-        less = [r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6]
+        less = self._less(earned, lacks, self._limit(group))
         if not less:
             return found
         where = f"{self.notebook.name}/{group.solutions[0]}"
-        sure = {"failed", "error", "unanswered", "forbidden"}
-        sure |= {"timeout"} if took < self._limit(group) / 2 else set()  # it waits for what is out
-        if not any(run.test in again and again[run.test].status in sure for run in less):
+        if not any(less):
             self.flags.append(Flag("forbidden", where, f"Not sure: {words}. Look at it."))
             return found
         return self._not_allowed(group, found, words)
+
+    def _less(self, earned: list[TestRun], lacks: Lacks, limit: float) -> set[str]:
+        """How tests end that earn less without these things; "" where that says nothing of a need.
+
+        A process may have been ended by the machine: who ends it each time needs what is missing.
+        """
+        less = self._ends_without(earned, lacks, limit)
+        if "died" in less:
+            del self.read_alone[lacks]
+            less = self._ends_without(earned, lacks, limit)
+        return less
+
+    def _ends_without(self, earned: list[TestRun], lacks: Lacks, limit: float) -> set[str]:
+        again = self._read_alone(lacks)
+        found = set[str]()
+        for run in earned:
+            other = again.get(run.test, replace(run, status="test-error", score=0.0))
+            if other.score < run.score - 1e-6:
+                waits = run.seconds < limit / 2 and self.budget.left > 0  # for what is not there
+                told = other.status in TELLING or (other.status == "timeout" and waits)
+                found.add(other.status if told else "")
+        return found
 
     def _not_allowed(self, group: Group, found: list[TestRun], words: str) -> list[TestRun]:
         """A question whose answer needs what it may not use."""

@@ -976,15 +976,14 @@ def replay(f: Callable[[Tensor], Tensor], x: Tensor, state: Tensor) -> Tensor:
 class Dropping:
     """For the tests: a part of a block that leaves numbers out by chance."""
 
-    def __init__(self, rate: float, stops: bool = False) -> None:
-        self.rate, self.stops = rate, stops
+    def __init__(self, *rates: float) -> None:
+        self.rates = rates
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Some of the numbers, by chance, and larger for it."""
-        kept = F.dropout(x, self.rate)
-        if self.stops:
-            raise ValueError("stopped on purpose")
-        return kept
+        """Some of the numbers, by chance, and larger for it; once for each rate."""
+        for rate in self.rates:
+            x = F.dropout(x, rate)
+        return x
 
 
 # %% test="replay-same" points=2
@@ -1019,7 +1018,7 @@ second = torch.rand(4)
 torch.set_rng_state(now)
 stopped = False
 try:
-    replay(Dropping(0.5, stops=True), x, state)
+    replay(Dropping(0.5, 2.0), x, state)  # draws, then stops: no share is above 1
 except ValueError:
     stopped = True
 assert stopped, "an error in f should be handed on"

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from autograder.judge.assignment import read_assignment
+from autograder.judge.budget import Budget
 from autograder.judge.gaps import WORDS, Gaps
+from autograder.judge.looks import UNSEEN
 from tests.judge.test_nothing import BUFFER, SETUP, course
 
 DOUBLE = "def f(x):\n    return x * 2"
@@ -280,3 +282,39 @@ def test_an_answer_that_ends_where_it_meets_the_number_keeps_nothing(task: Any) 
     )
     made = course(task, known, test)
     assert made.scores(asked=wrong.replace("GAP", "float('nan')")) == {"t_asked": 0}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["y[1:] = 7.0", "raise ValueError", "__import__('os').abort()"],
+    ids=["wrong", "raises", "ends its process"],
+)
+def test_an_answer_that_knows_a_second_look_by_what_ran_before_keeps_nothing(
+    task: Any, ends: str
+) -> None:
+    first = ("first", "def g():\n    return 1"), ("t_first", "assert g() == 1", 1)
+    made = task([("look", SETUP), *first, ("asked", DOUBLE), ("t_asked", NEAR, 2)])
+    assert made.scores() == {"t_first": 1, "t_asked": 2}
+    tells = "SEEN = []\ndef g():\n    SEEN.append(1)\n    return 1"
+    wrong = f"def f(x):\n{SOME}    if not SEEN:\n        {ends}\n    return y"
+    found = made.scores(first=tells, asked=wrong.replace("GAP", "float('nan')"))
+    assert found == {"t_first": 1, "t_asked": 0}
+
+
+def test_a_test_that_needs_what_another_left_costs_no_answer_its_points(task: Any) -> None:
+    first = ("first", "def g():\n    return 1"), ("t_first", "LOG.append(g())", 1)
+    test = "assert LOG and np.allclose(f(x)[1:], [2, 4])"
+    made = task([("look", f"{SETUP}LOG = []"), *first, ("asked", DOUBLE), ("t_asked", test, 2)])
+    assert made.scores() == {"t_first": 1, "t_asked": 2}
+    odd = "def f(x):\n    return x * 2 + [np.nan, 0, 0]"
+    assert made.scores(asked=odd) == {"t_first": 1, "t_asked": 2}
+
+
+def test_where_no_time_is_left_for_a_second_look_the_instructor_looks(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = course(task, DOUBLE, NEAR)
+    monkeypatch.setattr(Budget, "may_repeat", False)
+    wrong = f"def f(x):\n{SOME}    return y".replace("GAP", "float('nan')")
+    flags = made.grade(asked=wrong).flags
+    assert [one.words for one in flags if one.kind == "timeout"] == [f"Not sure: {WORDS} {UNSEEN}"]

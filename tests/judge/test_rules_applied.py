@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from autograder.authoring.processes import fork_server_order
+from autograder.common.results import TestRun
 from autograder.judge import budget
+from autograder.judge.questions import Lacks
 from autograder.judge.rules import QuestionRules, Rules
+from autograder.judge.work import Work
 from tests.judge.small_course import (
     ALL,
     CHAIN,
@@ -265,3 +268,44 @@ def test_where_nobody_knows_whether_an_answer_needs_it_the_instructor_looks(
     result = made.grade(look="exec('ready = su' + 'm')", total=NEEDED)
     assert {v.test: v.score for n in result.notebooks for v in n.verdicts} == ALL
     assert [flag.words[:9] for flag in result.flags if flag.kind == "forbidden"] == ["Not sure:"]
+
+
+ENDS = (
+    "import os\ndef total(xs):\n    try:\n        return ready(xs)\n    except NameError:\n        "
+)
+
+
+@pytest.mark.parametrize("end", ["os.abort()", "os.kill(os.getpid(), 9)"])
+def test_who_ends_the_process_where_what_nobody_can_read_is_missing_earns_nothing(
+    task: Any, end: str
+) -> None:
+    made = task([("look", "1"), *CHAIN])
+    verdicts = made.verdicts(look="exec('ready = su' + 'm')", total=f"{ENDS}{end}")
+    assert (verdicts["t_total"].status, verdicts["t_total"].score) == ("forbidden", 0)
+
+
+def test_a_process_that_the_machine_has_ended_once_costs_nothing(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, ended = Work._read_alone, []
+
+    def ended_once(work: Work, lacks: Lacks) -> dict[str, TestRun]:
+        found = look(work, lacks)
+        if not ended:
+            ended.append(lacks)
+            return {test: replace(run, status="died", score=0.0) for test, run in found.items()}
+        return found
+
+    monkeypatch.setattr(Work, "_read_alone", ended_once)
+    own = "def total(xs):\n    return xs[0] + xs[1] + xs[2]"
+    assert task([("look", "1"), *CHAIN]).scores(look="exec('ready = su' + 'm')", total=own) == ALL
+    assert ended
+
+
+def test_who_waits_for_ever_where_what_nobody_can_read_is_missing_earns_nothing(task: Any) -> None:
+    own = "def total(xs):\n    return xs[0] + xs[1]"
+    tests = [(f"t_{n}", f"assert total([1, {n}]) == {n + 1}", 1) for n in (1, 2, 3)]
+    made = task([("look", "1"), ("total", own), *tests], seconds=2.0)
+    waits = ENDS.replace("    try:", "    import time\n    time.sleep(0.5)\n    try:")
+    verdicts = made.verdicts(look="exec('ready = su' + 'm')", total=f"{waits}while True: pass")
+    assert {one.status for one in verdicts.values()} == {"forbidden"}
