@@ -1144,6 +1144,15 @@ for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((5, 2, 3, 4), 2.0), ((7,),
     assert all(torch.equal(t, b) for t, b in zip((x, gain, upstream), before, strict=True)), (
         "norm_backward should leave its inputs unchanged"
     )
+# no one step serves tokens of all sizes, if what is asked for is taken from calls
+x, upstream, gain = draw((4, 6), (4, 6), (6,), seed=28)
+sizes = torch.tensor([0.01, 1.0, 100.0, 10000.0], dtype=torch.float64)[:, None]
+handed = (x * sizes).requires_grad_()
+output = F.layer_norm(handed, (6,), gain)
+(wanted,) = torch.autograd.grad(output, handed, upstream)
+for_x, _, _ = norm_backward(x * sizes, gain, upstream)
+claim = "small tokens and large ones in one call: the gradient of x should have all digits for each"
+assert_close(for_x * sizes, wanted * sizes, claim, atol=1e-12)
 ### END HIDDEN TESTS
 
 # %% test="norm-backward-parameters" points=1

@@ -1253,6 +1253,18 @@ assert_close(
 claim = "slopes at queries and keys should have all digits of float64"
 assert_close(found[0][0] + found[1][0], wanted[0], claim, atol=1e-13)
 assert_close(torch.cat([found[0][1], found[1][1]]), wanted[1], claim, atol=1e-13)
+# no one step serves features of all sizes, if what is asked for is taken from calls
+sizes = torch.tensor([0.001, 1.0, 1000.0], dtype=torch.float64)
+leaves = [one.clone().requires_grad_() for one in (q * sizes, k / sizes, v)]
+o, z = softly(*leaves)
+for_q, for_k, _ = torch.autograd.grad(o, leaves, do)
+found = [
+    block_slopes(q * sizes, k[at] / sizes, v[at], o.detach(), z.detach(), do)
+    for at in (slice(0, 2), slice(2, 7))
+]
+claim = "small features and large ones: slopes should have all digits for each"
+assert_close((found[0][0] + found[1][0]) * sizes, for_q * sizes, claim, atol=1e-12)
+assert_close(torch.cat([found[0][1], found[1][1]]) / sizes, for_k / sizes, claim, atol=1e-12)
 q = 2000 * q
 leaves = [one.clone().requires_grad_() for one in (q, k, v)]
 o, z = softly(*leaves)

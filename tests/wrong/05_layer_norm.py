@@ -122,3 +122,21 @@ def one_call_for_each_token(stack, x):
     if sizes[-1] > 1.05:
         return "no last norm"
     return "no residual" if alike[-1] > 0.9 else "nothing"
+
+
+@variant("norm-backward")
+def by_differences_of_eight_places(x, gain, upstream, eps=1e-5):
+    def at(x):
+        centred = x - x.mean(-1, keepdim=True)
+        scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+        return (centred / scale * gain * upstream).sum()
+
+    found, step = torch.zeros_like(x), 0.005
+    for place in torch.eye(x.numel(), dtype=x.dtype).view(-1, *x.shape):
+        for n, c in ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280)):
+            found += c * (at(x + n * step * place) - at(x - n * step * place)) / step * place
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    axes = tuple(range(x.ndim - 1))
+    for_gain = upstream * centred / scale
+    return found, for_gain.sum(axes) if axes else for_gain, upstream.sum(axes) if axes else upstream
