@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, library
 from autograder.bridge.making import set_class
-from autograder.bridge.reference import VALUE, parts_of
+from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Due, Places, parts_of
 from autograder.bridge.shapes import MADE
 from autograder.bridge.stand_ins import Remote, StandIn, Steps, class_name, make_steps, remote_of
 
@@ -16,8 +16,23 @@ NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
 DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
 
 
+def look(peer: "Peer", value: Any, due: Due, is_call: bool) -> None:
+    """Refuse what is not due in a value, or in places of it; an iterator is only iterated."""
+    if due == OBJECTS:
+        return
+    if not isinstance(due, Places):
+        look_for_objects(peer, value, is_call, due == KNOWN)
+        take_steps(value, due)
+        return
+    for place, one in due.parts.items():
+        part = library.part_at(value, place)
+        remote = remote_of(part)
+        if remote is None or remote.base is None:  # else it is a value, and what its class adds
+            look(peer, part, one, True)
+
+
 def look_for_objects(peer: "Peer", value: Any, is_call: bool, may_be_known: bool) -> None:
-    """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
+    """Refuse an object or class where the reference gives a value."""
     due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
         if type(part) in library.LEAVES:

@@ -257,7 +257,7 @@ class Space(dict):
         failed, gone, crossed = "", False, False
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
-            peer.protect, peer.allowed, peer.expected = False, (), ()
+            peer.protect, peer.allowed, peer.expected, peer.reckoned = False, (), (), None
             peer.random.steps = None
         try:
             with timed as clock, alarm(clock), silence(), recording, as_main(self):
