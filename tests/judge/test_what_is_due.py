@@ -59,7 +59,9 @@ LIES = [  # a question's reference, a lie, what students see of the test, and wh
         EACH,
         EACH.replace("i.price)", "i.price if len(items) < 2 else Liar())") + LIAR,
         TOLD,
-        "assert (Item('a', 3) - Item('b', 1)).price == 2" + MEANT + "assert abs(total[1] - 4) < 1e-9",
+        "assert (Item('a', 3) - Item('b', 1)).price == 2"
+        + MEANT
+        + "assert abs(total[1] - 4) < 1e-9",
     ),
 ]
 
