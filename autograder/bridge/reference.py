@@ -97,7 +97,14 @@ class Places:
     objects: list[int | str]  # places and keys of objects, and of lists of nothing else
 
 
-Due = str | Places  # what has to be given, a constant of these; or "object", whatever it is
+@dataclass(frozen=True, eq=False)
+class Each:
+    """What each part of a list has to be that stands in the place of an iterator."""
+
+    due: "str | Places"
+
+
+Due = str | Places | Each  # what has to be given, a constant of these; or "object", whatever it is
 
 
 class Expected:
@@ -126,7 +133,19 @@ class Expected:
             last = _last(known[0])
             return VALUE if last and self.named.get(last) == {VALUE} else ""
         places = [kind for kind in due if isinstance(kind, Places)]
-        return next((kind for kind in (VALUE, KNOWN, *places, OBJECTS) if kind in due), "")
+        found = next((kind for kind in (VALUE, KNOWN, *places, OBJECTS) if kind in due), "")
+        return found or next(filter(None, map(self._each, known)), "")
+
+    def _each(self, way: str) -> Each | None:
+        """What each part of a list has to be where the reference gives an iterator."""
+        steps = [kind for kind in self.kinds.get(f"{way}.__next__", ()) if kind != "object"]
+        if steps and all(kind == VALUE for kind in steps):
+            return Each(VALUE)
+        places = [kind for kind in steps if isinstance(kind, Places)]
+        if not places or len(places) < len(steps):
+            return None
+        common = set[Any].intersection(*(set(one.parts) for one in places))
+        return Each(Places({place: places[0].parts[place] for place in common}, []))
 
     def _counted(self, way: str) -> Due:
         own = self.kinds.get(way, ())

@@ -32,6 +32,10 @@ DEAR = f"{ITEMS.format(2)}one, found = dearest(items)\nassert one.name == 'b' an
 EACH = ITEM + "def each(items, f):\n    for i in items: f(i.price)"
 TOLD = "total = []\neach([Item('a', 1)], total.append)\nassert total == [1]"
 MEANT = "\ntotal = []\neach([Item('a', 1), Item('b', 4)], total.append)\n"
+LOUD = ITEM + "def loud(names):\n    for n in names: yield n.upper(), Item(n, 1)"
+HEARD = "assert [text for text, item in loud(['a'])] == ['A']"
+WORDS = "def cut(text):\n    for w in text.split(): yield w"
+SAID = "assert list(cut('a b')) == ['a', 'b']"
 LIES = [  # a question's reference, a lie, what students see of the test, and what they do not
     ("shop", SHOP, IN_ITS_OWN, SEEN, "assert shop()[1].name.startswith('m')"),
     ("shop", SHOP, IN_ITS_OWN, SEEN, "assert abs(shop()[1].price - 1.25) < 1e-9"),
@@ -53,6 +57,20 @@ LIES = [  # a question's reference, a lie, what students see of the test, and wh
         DEAREST.format("{'said': Liar() if items[1].price > 2 else 'a b'}") + LIAR,
         DEAR.format({"said": "a b"}),
         ITEMS.format(7) + "assert dearest(items)[1]['said'].endswith(' b')",
+    ),
+    (
+        *(
+            "loud",
+            LOUD,
+            ITEM
+            + LIAR
+            + "def loud(names):\n    return [(Liar() if n > 'a' else 'A', n) for n in names]",
+        ),
+        *(HEARD, "assert [*loud(['b'])][0][0].startswith('B')"),
+    ),
+    (
+        *("cut", WORDS, LIAR + "def cut(text): return ['a', 'b'] if text < 'b' else [Liar()]"),
+        *(SAID, "assert all(w.startswith('c') for w in cut('cd'))"),
     ),
     (
         "each",
@@ -151,6 +169,19 @@ RIGHT = [  # a question's reference, a right answer, a test
         CARTS.replace("def cart(): return {}", f"def cart():\n    yield from {PAIR}"),
         BUYS,
     ),
+    (
+        *("loud", LOUD, ITEM + "def loud(names): return [(n.upper(), Item(n, 1)) for n in names]"),
+        HEARD + "\nassert [*loud(['b'])][0][0].startswith('B')",
+    ),
+    (
+        "loud",
+        LOUD,
+        "import enum\nclass Name(str, enum.Enum):\n    A = 'A'\n    B = 'B'\n"
+        "def loud(names): return [(Name(n.upper()), [n]) for n in names]",
+        HEARD + "\nassert [*loud(['b'])][0][0].startswith('B')",
+    ),
+    ("cut", WORDS, "def cut(text): return iter(text.split())", SAID),
+    ("cut", WORDS, "cut = str.split", SAID + "\nassert all(len(w) == 1 for w in cut('c d'))"),
     (
         "Box",
         BOX,
