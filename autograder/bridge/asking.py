@@ -90,7 +90,7 @@ class Asking:
         message = Outgoing(self.peer)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
-        message.expects = "" if is_quiet(label) else due or self.peer.expects.next(label)
+        message.expects = due if due or is_quiet(label) else self.peer.expects.next(label)
         if self.peer.protect and not is_quiet(label):
             message.allowed = self.peer.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}

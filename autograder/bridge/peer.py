@@ -127,10 +127,10 @@ class Peer:
 
     # --- asking -------------------------------------------------------------------------------
 
-    def ask(self, service: str, *values: Any) -> Any:
-        """Ask for a service by name."""
+    def ask(self, service: str, *values: Any, due: str = "") -> Any:
+        """Ask for a service by name, which has to give what is due."""
         name = str(values[0]) if service == "name" and values else ""
-        found = self.asking.request("ask", [service], values, f"ask {service}", name)
+        found = self.asking.request("ask", [service], values, f"ask {service}", name, due)
         if name:
             self.named(found, name)
             self.beside.note(name, found)

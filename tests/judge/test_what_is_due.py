@@ -180,6 +180,12 @@ RIGHT = [  # a question's reference, a right answer, a test
         "def loud(names): return [(Name(n.upper()), [n]) for n in names]",
         HEARD + "\nassert [*loud(['b'])][0][0].startswith('B')",
     ),
+    (
+        "UNITS",
+        CART + "UNITS = {'one': Item(1, 1), 'two': Item(2, 1)}",
+        NAMED + "UNITS = {n: Item(k, 1) for n, k in (('one', 1), ('two', 2))}",
+        "assert UNITS['two'].total() == 2 and list(UNITS) == ['one', 'two']",
+    ),
     ("cut", WORDS, "def cut(text): return iter(text.split())", SAID),
     ("cut", WORDS, "cut = str.split", SAID + "\nassert all(len(w) == 1 for w in cut('c d'))"),
     (
