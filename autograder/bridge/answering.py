@@ -88,6 +88,7 @@ class Answering:
         """Do what is asked: the reply, what it says so far, and the results that are shared."""
         reply = Outgoing(self.peer)
         reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
+        reply.objects = tree.get("objects")
         mode = self.peer.tensors.mode() if self.peer.tensors else None
         try:
             with self.peer.opened(incoming):

@@ -5,14 +5,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import memory
-from autograder.bridge.due import look_for_objects, take_steps
+from autograder.bridge.due import look
 from autograder.bridge.incoming import Incoming, Told
 from autograder.bridge.lent import LENT
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import CHANGES
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
-from autograder.bridge.reference import KNOWN, VALUE, given_by, is_quiet
+from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Places, given_by, is_quiet
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.thrown import no_end, outcome_of
 from autograder.bridge.transcript import Asked
@@ -20,6 +20,8 @@ from autograder.bridge.wire import Frame, reading
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
+
+AS_A_WHOLE: dict[Any, str] = {VALUE: "plain", KNOWN: "known", OBJECTS: "objects"}
 
 
 class Asking:
@@ -88,14 +90,16 @@ class Asking:
         message = Outgoing(self.peer)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
-        message.expects = "" if is_quiet(label) else due or self.peer.expects.next(label)
+        message.expects = due if due or is_quiet(label) else self.peer.expects.next(label)
         if self.peer.protect and not is_quiet(label):
             message.allowed = self.peer.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.peer.tensors:
             tree["t"] = self.peer.tensors.in_step.state_out(message)
-        if message.expects:
-            tree["plain" if message.expects == VALUE else "known"] = True
+        if message.expects in AS_A_WHOLE:
+            tree[AS_A_WHOLE[message.expects]] = True
+        elif isinstance(message.expects, Places):
+            tree["objects"] = message.expects.objects
         if self.peer.records.classes:
             self.peer.records.leave(message, tree)
         if self.peer.transcript.crossings is not None and not self.peer.is_free:
@@ -158,8 +162,7 @@ class Asking:
             self.peer.look(label, value)
         if message.expects:
             is_call = not label.startswith("get ")
-            look_for_objects(self.peer, value, is_call, message.expects == KNOWN)
-            take_steps(value, message.expects)
+            look(self.peer, value, message.expects, is_call)
         if self.peer.runs_test and self.peer.fill is not None and not is_quiet(label):
             return self.peer.fill(value)
         return value

@@ -24,6 +24,7 @@ from autograder.bridge.stand_ins import (
     StandIn,
     class_name,
     forward,
+    may_reckon,
     remote_of,
 )
 from autograder.bridge.wire import WireError
@@ -35,6 +36,8 @@ PATHS = (pathlib.PosixPath, pathlib.WindowsPath)
 BASES = {kind.__name__: kind for kind in (*FIXED, *OPEN, *PATHS)}
 CHANGING = ("__setitem__", "__delitem__")
 ASKED = ("__getitem__", "__len__", *CHANGING)
+# by these a class has attributes that stand nowhere in it
+OF_ATTRIBUTES = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 IN_PLACE = tuple(f"__i{name}__" for name in ("add", "mul", "or", "and", "sub", "xor"))
 COMPARED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 OTHERS = {"numpy", "torch"} | sys.stdlib_module_names
@@ -62,7 +65,8 @@ def has_more(value: Any, base: type) -> bool:
     names = (name for name in dir(kind) if not name.startswith("_"))
     fields = library.fields_of(kind)
     named = () if fields is None else fields[1]
-    public = any(_differs(kind, base, name) for name in names if name not in named)
+    news = (name for name in (*names, *OF_ATTRIBUTES) if name not in named)
+    public = any(_differs(kind, base, name) for name in news)
     kept = any(not str(name).startswith("_") for name in getattr(value, "__dict__", ()))
     return public or kept or bool(overridden(kind, base))
 
@@ -235,7 +239,8 @@ def _believed(name: str, instead: Any) -> Callable:
 
     def method(self: Any, *args: Any) -> Any:
         remote = remote_of(self)
-        if remote is not None and remote.peer.policy.believes(name):
+        is_believed = remote is not None and remote.peer.policy.believes(name)
+        if remote is not None and is_believed and may_reckon(remote, name, args):
             return ask(self, *args)
         if instead is None:
             return NotImplemented if args else _has_no(self, name)

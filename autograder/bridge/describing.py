@@ -53,9 +53,10 @@ def describe(
 def _name_of(value: Any) -> Any:
     """What an object says is its name; a `__getattr__` of its class's own may say anything."""
     try:
-        return getattr(value, "__name__", None)
+        name = getattr(value, "__name__", None)
     except Exception:  # noqa: BLE001  (it is an answer's, and has no name)
         return None
+    return name if type(name) is str else None
 
 
 def _lineage(peer: "Peer", kind: type) -> dict[str, Any]:

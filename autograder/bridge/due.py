@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, library
 from autograder.bridge.making import set_class
-from autograder.bridge.reference import VALUE, parts_of
+from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Due, Each, Places, parts_of
 from autograder.bridge.shapes import MADE
 from autograder.bridge.stand_ins import Remote, StandIn, Steps, class_name, make_steps, remote_of
 
@@ -16,14 +16,41 @@ NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
 DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
 
 
-def look_for_objects(peer: "Peer", value: Any, is_call: bool, may_be_known: bool) -> None:
-    """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
+def look(peer: "Peer", value: Any, due: Due, is_call: bool) -> None:
+    """Refuse what is not due in a value, or in places of it; an iterator is only iterated."""
+    if isinstance(due, Places):
+        for place, one in due.parts.items():
+            _look_at(peer, library.part_at(value, place), one)
+    elif isinstance(due, Each):
+        for part in value if type(value) in (list, tuple) else ():
+            _look_at(peer, part, due.due)
+    elif due != OBJECTS:
+        look_for_objects(peer, value, is_call, due == KNOWN)
+        take_steps(value, due)
+
+
+def _look_at(peer: "Peer", part: Any, due: Due) -> None:
+    """The same of a part. Members of enumerations are there, and values of an answer's classes."""
+    if due != VALUE:
+        look(peer, part, due, True)
+    else:
+        look_for_objects(peer, part, True, False, may_be_more=True)
+        take_steps(part)
+
+
+def look_for_objects(
+    peer: "Peer", value: Any, is_call: bool, may_be_known: bool, *, may_be_more: bool = False
+) -> None:
+    """Refuse an object or class where the reference gives a value.
+
+    But for one that is also a value, if it `may_be_more` than that.
+    """
     due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
         if type(part) in library.LEAVES:
             continue
         remote = remote_of(part)
-        if based.is_value(part):
+        if based.is_value(part) or (may_be_more and remote is not None and remote.base):
             continue
         if MADE and not may_be_known and peer.records.is_made_there(part):
             raise TypeError(f"your code gave a {type(part).__name__} where {due} was expected")

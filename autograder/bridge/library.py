@@ -102,6 +102,17 @@ def parts_of(value: Any) -> list[Any]:
     return [] if base is None else [*base.__iter__(value)]
 
 
+def part_at(value: Any, place: Any) -> Any:
+    """A part of a tuple, list or table; None if there is none."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        return dict.get(value, place)
+    base = next((base for base in (tuple, list) if issubclass(kind, base)), None)
+    if base is None or type(place) is not int or place >= base.__len__(value):
+        return None
+    return base.__getitem__(value, place)
+
+
 LEAVES = frozenset((int, float, str, bool, bytes, complex, type(None)))  # hold nothing else
 _SEQUENCES = (tuple, list, set, frozenset, collections.deque)
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {

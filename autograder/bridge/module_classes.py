@@ -11,7 +11,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from autograder.bridge import layers, watch
 from autograder.bridge.dense import ORDINARY
 from autograder.bridge.public import public, public_name
-from autograder.bridge.stand_ins import compared
+from autograder.bridge.stand_ins import ARITHMETIC, compared, forward
 from autograder.bridge.wire import WireError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Classes:
             body |= {"__new__": _made_anew(base), "__copy__": _copy}
             body |= {name: property(_remote_value(name)) for name in named}
             body |= {name: _remote_method(name) for name in (*methods, *dunders)}
+            body |= {name: forward(name) for name in dunders if name in ARITHMETIC}
             body |= compared(dunders)
             body["forward"] = _forward if base is layers.Linear else _remote_method(None)
             self.classes[key] = type(base.__name__, (base,), body)

@@ -1,6 +1,7 @@
 """A message that is being written: values of ours by copy, by place, or as numbered objects."""
 
 import collections
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import arrays, based, library
@@ -8,6 +9,7 @@ from autograder.bridge.aliases import MAX_EDIT, MAX_OF_ONE, Key, is_tensor
 from autograder.bridge.describing import describe
 from autograder.bridge.originals import AS_BEFORE, Original
 from autograder.bridge.public import is_taken, public_name
+from autograder.bridge.reference import Due
 from autograder.bridge.spans import Owners, owner_of
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import HOLDERS, Encoder, Frame, WireError
@@ -35,9 +37,11 @@ class Outgoing:
         self.where: dict[int, str] | None = None  # id of what is handed over -> its path
         self.label = ""  # what is asked, as transcripts call it
         self.origin = ""  # the label of the objects that it gives
-        self.expects = ""  # what it has to give, if anything: `VALUE` or `KNOWN`
+        self.expects: Due = ""  # what it has to give, if anything
         self.is_plain = False  # whether this is an answer to what has to give a value
         self.is_known = False  # or real objects of the instructor's classes
+        self.objects: Any = None  # or objects: True, all parts of it, or the places of some
+        self.apart: set[int] = set()  # the ids of these
         self.result: Any = None  # what a call gives
         self.values: Any = ()
         self.serial = 0  # by which both ends know what is shared by it
@@ -90,11 +94,13 @@ class Outgoing:
         """The node of what a call gave; it may refer to what the call was handed."""
         self.encoder.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
         self.encoder.answers, self.result = True, value
+        self.apart = {id(part) for part in _apart(value, self.objects)}
         self.encoder.handed, self.encoder.referred = incoming.kept, incoming.referred
         try:
             return self.encoder.node(value)
         finally:
-            self.result = None  # nothing is kept by this
+            self.result = self.objects = None  # nothing is kept by this
+            self.apart.clear()
 
     def changes(self, incoming: "Incoming") -> list[Any]:
         """What the call changed in place of what it was handed, as (place, node)."""
@@ -147,6 +153,13 @@ def _paths(values: Any, records: "Records") -> dict[int, str]:
         parts = parts or records.parts_of(value)
         left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
     return found
+
+
+def _apart(value: Any, places: Any) -> Iterator[Any]:
+    """Parts of a result in these places, and the parts of these."""
+    for place in places if type(places) is list else ():
+        part = library.part_at(value, place)
+        yield from (part, *library.parts_of(part))
 
 
 class ValueEncoder(Encoder):
@@ -233,9 +246,10 @@ class ValueEncoder(Encoder):
     def _based(self, value: Any) -> Any:
         """The node of an object whose class an answer has made of one of Python's own.
 
-        A result is one if there is more to it than to a plain value, and no value is due. What
-        stands in a list is a value, but for paths and the members of enumerations: one that can
-        come back to its own class, and has nothing of it where the test runs.
+        A result is one if there is more to it than to a plain value, and no value is due, and so
+        is a part of it where the reference's is an object. What else stands in a list is a value,
+        but for paths and the members of enumerations: one that can come back to its own class, and
+        has nothing of it where the test runs.
         """
         base = based.base_of(type(value))
         if base is None:
@@ -253,6 +267,7 @@ class ValueEncoder(Encoder):
 
     def _is_stand_in(self, value: Any, base: type) -> bool:
         alone = value is self.message.result or based.is_member(value) or base in based.PATHS
+        alone = alone or self.message.objects is True or id(value) in self.message.apart
         return self.peer.knows(value) or (alone and based.has_more(value, base))
 
     def _plain(self, value: Any, base: type) -> Any:

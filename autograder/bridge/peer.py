@@ -30,7 +30,7 @@ from autograder.bridge.outline import Beside
 from autograder.bridge.policy import Free, Policy
 from autograder.bridge.protocol import FRAMES
 from autograder.bridge.records import Records
-from autograder.bridge.reference import Allowed, Expected, path_of
+from autograder.bridge.reference import Allowed, Due, Expected, path_of, reckoned_from
 from autograder.bridge.stand_ins import FORWARDED, Held, Remote, remote_of, ways
 from autograder.bridge.thrown import Thrown
 from autograder.bridge.transcript import Asked, Transcript
@@ -70,10 +70,12 @@ class Peer:
         self.protect = False  # whether changes the other end makes to our values are ignored
         self.allowed: Sequence[tuple[str, tuple[str, ...]]] = ()  # but for these; see `Allowed`
         self.allows = Allowed(())
-        self.expected: Sequence[tuple[str, str]] = ()  # where values are due: `expectations`
+        self.expected: Sequence[tuple[str, Due]] = ()  # where values are due: `expectations`
         self.expects = Expected(())
         # labels of comparisons with plain values that objects of the other end are asked for
         self.compared: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
+        # arithmetic with plain values that objects of the other end are asked for
+        self.reckoned: frozenset[str] | None = None  # None: all
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
@@ -125,10 +127,10 @@ class Peer:
 
     # --- asking -------------------------------------------------------------------------------
 
-    def ask(self, service: str, *values: Any) -> Any:
-        """Ask for a service by name."""
+    def ask(self, service: str, *values: Any, due: str = "") -> Any:
+        """Ask for a service by name, which has to give what is due."""
         name = str(values[0]) if service == "name" and values else ""
-        found = self.asking.request("ask", [service], values, f"ask {service}", name)
+        found = self.asking.request("ask", [service], values, f"ask {service}", name, due)
         if name:
             self.named(found, name)
             self.beside.note(name, found)
@@ -178,7 +180,8 @@ class Peer:
 
     def compares(self, label: str) -> bool:
         """Whether an object of the other end is asked how it compares with a plain value."""
-        return self.compared is None or not self.compared.isdisjoint(ways(path_of(label)))
+        found = map(reckoned_from, ways(path_of(label)))
+        return self.compared is None or not self.compared.isdisjoint(found)
 
     def remove(self, number: int, name: str) -> None:
         """Delete an attribute of an object of the other end."""

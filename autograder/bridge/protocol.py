@@ -39,6 +39,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `drop`           | both             | numbers of objects that nobody there uses any more         |
 | `kinds`, `lacks` | request, reply   | classes of the instructor's; those that are not there      |
 | `plain`, `known` | tests' requests  | a value is due, or an object of the instructor's classes   |
+| `objects`        | tests' requests  | objects are due: in all places, or in these of a result    |
 | `rng`, `used`    | request, reply   | states of random numbers; whose were drawn (`rng.py`)      |
 | `same`, `own`    | request, reply   | values that both ends hold, and edits (`aliases.py`)       |
 | `as`             | answers' replies | results that lie in values of the test (`memory.py`)       |
@@ -57,7 +58,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 3
+PROTOCOL = 4
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -5,14 +5,19 @@ A call goes by its label, the name by which the test came to what it calls.
 
 import collections
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.bridge import library
-from autograder.bridge.stand_ins import OF_VALUE, ways
+from autograder.bridge.stand_ins import ARITHMETIC, BINARY, OF_VALUE, ways
 from autograder.common.results import INSTANCE, Crossing, Opaque, Raised
 
+INSTEAD = {f"__{name}__": f"__i{name}__" for name in BINARY}
+INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
 VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
+DEEPEST = 20  # that lists of objects are looked into
+OBJECTS = "objects"  # a list or table of objects, where one that is also a value is an object
 
 
 class Allowed:
@@ -84,38 +89,107 @@ def exceeds(changed: Iterable[str], allowed: collections.Counter[str]) -> bool:
     return False
 
 
-class Expected:
-    """Where a test's calls have to give values, as the reference's did: made like `Allowed`."""
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where in a tuple or table values are due: by place or key, `VALUE` or again such places."""
 
-    def __init__(self, kinds: Iterable[tuple[str, str]]) -> None:
-        self.kinds: dict[str, list[str]] = {}
+    parts: "dict[Any, Due]"
+    objects: list[int | str]  # places and keys of objects, and of lists of nothing else
+
+
+@dataclass(frozen=True, eq=False)
+class Each:
+    """What each part of a list has to be that stands in the place of an iterator."""
+
+    due: "str | Places"
+
+
+Due = str | Places | Each  # what has to be given, a constant of these; or "object", whatever it is
+
+
+class Expected:
+    """Where a test's calls have to give values, as the reference's did: made like `Allowed`.
+
+    An attribute or a method of an object to which the reference leads no way, as to one in a list
+    that is an object of its own, has to give what it gives by this name wherever it is asked for.
+    """
+
+    def __init__(self, kinds: Iterable[tuple[str, Due]]) -> None:
+        self.kinds: dict[str, list[Due]] = {}
+        self.named: dict[str, set[Due]] = {}
         for name, kind in kinds:
             for way in ways(path_of(name)):
                 self.kinds.setdefault(way, []).append(kind)
+                self.named.setdefault(_last(way), set()).add(kind)
         self.made: collections.Counter[str] = collections.Counter()
 
-    def next(self, name: str) -> str:
-        """What has to be given now: `VALUE`, `KNOWN`, or empty for whatever it is."""
+    def next(self, name: str) -> Due:
+        """What has to be given now; empty for whatever it is."""
         if not self.kinds:
             return ""
-        due = [self._counted(way) for way in ways(path_of(name))]
-        return next((kind for kind in (VALUE, KNOWN) if kind in due), "")
+        known = ways(path_of(name))
+        due = [self._counted(way) for way in known]
+        if not any(due):
+            last = _last(known[0])
+            return VALUE if last and self.named.get(last) == {VALUE} else ""
+        places = [kind for kind in due if isinstance(kind, Places)]
+        found = next((kind for kind in (VALUE, KNOWN, *places, OBJECTS) if kind in due), "")
+        return found or next(filter(None, map(self._each, known)), "")
 
-    def _counted(self, way: str) -> str:
+    def _each(self, way: str) -> Each | None:
+        """What each part of a list has to be where the reference gives an iterator."""
+        steps = [kind for kind in self.kinds.get(f"{way}.__next__", ()) if kind != "object"]
+        if steps and all(kind == VALUE for kind in steps):
+            return Each(VALUE)
+        places = [kind for kind in steps if isinstance(kind, Places)]
+        if not places or len(places) < len(steps):
+            return None
+        common = set[Any].intersection(*(set(one.parts) for one in places))
+        return Each(Places({place: places[0].parts[place] for place in common}, []))
+
+    def _counted(self, way: str) -> Due:
         own = self.kinds.get(way, ())
         self.made[way] += bool(own)
         return own[min(self.made[way], len(own)) - 1] if own else ""
 
 
-def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
+def _last(way: str) -> str:
+    """The name of a public attribute or method, without the object that it is of; or nothing."""
+    start, _, name = way.rpartition(".")
+    own = f"get {name}" if way.startswith("get ") else name
+    return own if start and not name.startswith("_") else ""
+
+
+def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, Due]]:
     """What `peer.expected` holds: of each crossing of the reference, what kind of thing it gave."""
     return [(call.what, _what_is(call.outcome)) for call in transcript if not is_quiet(call.what)]
 
 
 def comparisons(transcript: Iterable[Crossing]) -> frozenset[str]:
     """What `peer.compared` holds: where the reference's objects compare with plain values."""
-    labels = (call.what for call in transcript if OF_VALUE in call.what)
-    return frozenset(way for label in labels for way in ways(path_of(label)))
+    return frozenset(map(reckoned_from, _with_values(transcript)))
+
+
+def reckoned_from(way: str) -> str:
+    """A way without arithmetic: whether `v += 1` changes an object or makes another is the same."""
+    parts = (part for part in way.split(".") if part.removesuffix(OF_VALUE) not in ARITHMETIC)
+    return ".".join(parts)
+
+
+def arithmetic(transcript: Iterable[Crossing]) -> frozenset[str]:
+    """What `peer.reckoned` holds: what the reference's objects do with plain values, anywhere.
+
+    With each goes what Python does in its place: `v += 1` in place, or by `+`.
+    """
+    used = (way.rpartition(".")[2] for way in _with_values(transcript))
+    names = {name.removesuffix(OF_VALUE) for name in used}
+    return frozenset(names | {INSTEAD[name] for name in names if name in INSTEAD})
+
+
+def _with_values(transcript: Iterable[Crossing]) -> Iterator[str]:
+    """The ways of what the reference's objects do with plain values."""
+    paths = (path_of(call.what) for call in transcript if OF_VALUE in call.what)
+    return (way for path in paths for way in ways(path) if way.endswith(OF_VALUE))
 
 
 def steps(transcript: Iterable[Crossing]) -> Callable[[str], list[str]]:
@@ -136,7 +210,7 @@ def steps(transcript: Iterable[Crossing]) -> Callable[[str], list[str]]:
     return after
 
 
-def _what_is(outcome: Any) -> str:
+def _what_is(outcome: Any) -> Due:
     """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
     if outcome is None:
         return "object"
@@ -144,7 +218,35 @@ def _what_is(outcome: Any) -> str:
     if not found:
         return VALUE
     known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
-    return KNOWN if known else "object"
+    if known:
+        return KNOWN
+    return OBJECTS if _are_objects(outcome, DEEPEST) else _places_in(outcome) or "object"
+
+
+def _are_objects(outcome: Any, depth: int) -> bool:
+    """Whether an outcome is a list or table of objects, or of such lists, and of nothing else."""
+    parts = outcome.values() if type(outcome) is dict else outcome
+    if not isinstance(parts, Iterable) or type(parts) in library.LEAVES or not depth:
+        return False
+    return all(
+        part is None or type(part) is Opaque or _are_objects(part, depth - 1) for part in parts
+    )
+
+
+def _places_in(outcome: Any) -> Places | None:
+    """Which parts of an outcome are values, beside others that are objects; None if it has none.
+
+    Those of a list may come in another order.
+    """
+    items: Iterable[tuple[Any, Any]] = ()
+    if issubclass(type(outcome), tuple):
+        items = enumerate(outcome)
+    elif type(outcome) is dict:
+        items = ((key, part) for key, part in outcome.items() if type(key) in (int, str))
+    parts = {place: (part, _what_is(part)) for place, part in items}
+    due = {p: one for p, (_, one) in parts.items() if one == VALUE or isinstance(one, Places)}
+    apart = [p for p, (part, one) in parts.items() if type(part) is Opaque or one == OBJECTS]
+    return Places(due, apart) if due else None
 
 
 def parts_of(value: Any) -> Iterator[Any]:

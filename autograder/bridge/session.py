@@ -102,9 +102,9 @@ class Student:
         with self.clock(seconds):
             return sentences(self.peer.ask("notes"))
 
-    def name(self, name: str) -> Any:
+    def name(self, name: str, due: str = "") -> Any:
         """The value of a global name, or a stand-in for it."""
-        return self.peer.ask("name", name)
+        return self.peer.ask("name", name, due=due)
 
     def names(self) -> set[str]:
         """What is defined; a claim, good for messages only."""

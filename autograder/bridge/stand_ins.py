@@ -17,6 +17,7 @@ BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "a
 BINARY += ("lshift", "rshift")
 REFLECTED = (*(f"r{name}" for name in BINARY), "divmod", "rdivmod")
 IN_PLACE = tuple(f"i{name}" for name in BINARY)
+ARITHMETIC = frozenset(f"__{name}__" for name in (*BINARY, *REFLECTED, *IN_PLACE))
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 ITEMS += ("bytes", "get", "set", "delete", "set_name")  # the last: of a class's attribute
@@ -29,7 +30,7 @@ FORWARDED = frozenset(
 )
 HOME = {"__module__": "answer"}  # what messages say of where a class is
 YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
-OF_VALUE = "(value)"  # after the name of a comparison with a plain value, in labels
+OF_VALUE = "(value)"  # after the name of what is done with a plain value, in labels
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
 TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
 
@@ -367,7 +368,10 @@ def forward(name: str) -> Callable:
 
     def forwarded(self: StandIn, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
-        label = remote.label if name == "__call__" else remote.use(name)
+        if not may_reckon(remote, name, args):
+            return NotImplemented
+        used = f"{name}{OF_VALUE}" if _is_with_value(name, args) else name
+        label = remote.label if name == "__call__" else remote.use(used)
         target = None if name == "__call__" else name
         if name == "__exit__" and args and not _may_tell(args[1]):
             remote.peer.call(remote.number, name, (None, None, None), {}, label)
@@ -375,6 +379,20 @@ def forward(name: str) -> Callable:
         return remote.peer.call(remote.number, target, args, kwargs, label)
 
     return forwarded
+
+
+def _is_with_value(name: str, args: tuple) -> bool:
+    """Whether this is arithmetic with a plain value."""
+    return name in ARITHMETIC and bool(args) and remote_of(args[0]) is None
+
+
+def may_reckon(remote: Remote, name: str, args: tuple) -> bool:
+    """Whether an object is asked: for arithmetic with a plain value only if the reference's is.
+
+    In `abs(x - 2.5) < 1e-9` it is handed what is expected, and decides what the difference is.
+    """
+    reckoned = remote.peer.reckoned
+    return reckoned is None or name in reckoned or not _is_with_value(name, args)
 
 
 def _may_tell(error: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.bridge import library
 from autograder.bridge.line import Gone
-from autograder.bridge.reference import comparisons, expectations, parts_of, steps
+from autograder.bridge.reference import arithmetic, comparisons, expectations, parts_of, steps
 from autograder.bridge.session import Student
 from autograder.common.imports import imported_where_missing, imports_something
 from autograder.common.results import Opaque, TestRun, Transcript
@@ -24,6 +24,7 @@ from autograder.judge.claims import (
     looks_for_claims,
     refuse_broad,
 )
+from autograder.judge.given import inherited
 from autograder.judge.own_files import Loaded
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import YOURS, own_script, visible_part
@@ -241,11 +242,22 @@ class Attempts(Cells):
         peer.allowed = changes(self._of_reference(group, test) if protect else ())
         peer.expected = expectations(known)
         peer.compared = comparisons(known) if self.purpose.doubted else None
+        peer.reckoned = self._reckoned(group, test)
         peer.records.guarded = self._guarded(group, test)
         peer.look, peer.fill = self._look(group, test), self.fill
         peer.random.steps = self._steps(test)
         peer.random.is_looked_at = looks_at_random(cell.source)
         self._reseed(student, test)  # last: to ask the reference may have drawn numbers
+
+    def _reckoned(self, group: Group, test: str) -> frozenset[str] | None:
+        """Arithmetic with plain values that an answer's objects are asked for in a test.
+
+        What the reference's have of a class of Python's own does not cross.
+        """
+        known = self._known_reference(test) if self.purpose.doubted else None
+        if known is None:
+            return None
+        return arithmetic(known) | inherited(self.notebook, group.solutions)
 
     def _bring_in_for(self, student: Student, test: str) -> None:
         """Import for answers what they use and this or an earlier test imports.

@@ -9,7 +9,8 @@ import symtable
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
-from autograder.bridge.stand_ins import BINARY, FORWARDED
+from autograder.bridge.reference import INSTEAD as IN_PLACE
+from autograder.bridge.stand_ins import FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
@@ -20,9 +21,7 @@ from autograder.judge.space import Space
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 OPERATORS = FORWARDED | {"__hash__"}
-INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
-INSTEAD |= {f"__{name}__": f"__i{name}__" for name in BINARY}
-INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
+INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True)) | IN_PLACE
 INSTEAD |= {"__int__": "__index__", "__float__": "__index__", "__complex__": "__float__"}
 INSTEAD["__index__"] = "__int__"
 
@@ -185,35 +184,49 @@ def _names_of_any(tree: ast.AST | None) -> frozenset[str]:
 
 
 def operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
-    """Special methods that the reference's classes have, of some questions or of all."""
-    others = tuple(cell.source for cell in notebook.of_kind("readonly", "code", "solution"))
-    return _methods(_references(notebook, solutions), others)
-
-
-@lru_cache(maxsize=500)
-def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str]:
-    """Special methods that classes have: their own, those of a decorator, those of their bases.
+    """Special methods that the reference's classes have, of some questions or of all.
 
     With each goes the one that Python asks in its place: of the other operand, in place, or for
     the index that a number is.
     """
+    own, pythons = _methods(_references(notebook, solutions), _makers(notebook))
+    found = own | pythons
+    return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
+
+
+def inherited(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
+    """Those that they have of a class of Python's own."""
+    return _methods(_references(notebook, solutions), _makers(notebook))[1]
+
+
+def _makers(notebook: Notebook) -> tuple[str, ...]:
+    """The instructor's cells in which classes are made of which the reference's may be made."""
+    return tuple(cell.source for cell in notebook.of_kind("readonly", "code", "solution"))
+
+
+@lru_cache(maxsize=500)
+def _methods(
+    sources: tuple[str, ...], others: tuple[str, ...]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Special methods of classes: their own and those of a decorator; those of Python's bases."""
     made = {kind.name: kind for source in others for kind in _classes(source)}
     found = {name for source in sources for name in METHOD.findall(source)}
+    given: set[str] = set()
     todo, seen = [kind for source in sources for kind in _classes(source)], set()
     for source in sources:
         if re.search(r"\bnamedtuple\(", source):
-            found |= _operators_of(tuple)
+            given |= _operators_of(tuple)
     while todo:
         kind = todo.pop()
         found |= {*METHOD.findall(written(kind))} | _decorated(kind)
         for base in kind.bases:
             name = _last_name(base)
             if name not in made:
-                found |= _operators_of(_pythons(name))
+                given |= _operators_of(_pythons(name))
             elif name not in seen:
                 seen.add(name)
                 todo.append(made[name])
-    return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
+    return frozenset(found), frozenset(given)
 
 
 def _last_name(base: ast.expr) -> str:

@@ -321,6 +321,7 @@ class Looks(Attempts):
         left, cell = iter(given), self.notebook.cell(run.test)
         student, names, seconds = self._student(), dict(self.space), self._limit(group)
         student.peer.protect, student.peer.expected, student.peer.look = False, (), None
+        student.peer.reckoned = None
         self.space.student = student
         *earlier, _ = self._with_earlier(group, [run.test])
         try:

@@ -18,7 +18,7 @@ from autograder.bridge.based import as_plain
 from autograder.bridge.due import is_iterator, take_steps
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone, left_on
-from autograder.bridge.reference import parts_of
+from autograder.bridge.reference import OBJECTS, parts_of
 from autograder.bridge.session import Student
 from autograder.bridge.shapes import classes_in, is_one
 from autograder.bridge.stand_ins import Remote, remote_of
@@ -207,8 +207,10 @@ class Space(dict):
             raise KeyError(name) from error
         if catches_claims(value) and not self.may_catch(name):
             refuse_broad(name, value)
-        if not remotes_in(value, all_of_them=True) or not self.is_value(name):
+        if not remotes_in(value, all_of_them=True):
             return value
+        if not self.is_value(name):  # then what stands in a list or table is an object as well
+            return value if remote_of(value) is not None else student.name(name, OBJECTS)
         value = as_plain(value)
         if objects := remotes_in(value):
             raise TypeError(f"your {name} is a {objects[0]} where a value is expected")
@@ -257,7 +259,7 @@ class Space(dict):
         failed, gone, crossed = "", False, False
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
-            peer.protect, peer.allowed, peer.expected = False, (), ()
+            peer.protect, peer.allowed, peer.expected, peer.reckoned = False, (), (), None
             peer.random.steps = None
         try:
             with timed as clock, alarm(clock), silence(), recording, as_main(self):
