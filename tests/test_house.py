@@ -262,6 +262,12 @@ def test_the_lists_of_slow_and_long_files_name_files():
         assert (ROOT / "tests" / name).is_file(), name
 
 
+def test_what_needs_the_built_book_or_a_browser_is_slow():
+    for path in tracked("tests/*test_*.py"):
+        needs = re.search(r"^from tests\.browsing|\(.*\bbook_html\b", path.read_text(), re.M)
+        assert not needs or path.relative_to(ROOT / "tests").as_posix() in SLOW, path
+
+
 def test_git_takes_in_nothing_that_a_command_leaves_in_the_course():
     left = (arrival_times.FILE, watch_board.FILE, watch_board.PAGE)
     left += (contest.KEPT, contest.PAGE, contest.TABLE, contest.LOCK, "gradebook.db", "grades.csv")
