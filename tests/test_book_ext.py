@@ -149,7 +149,7 @@ def test_a_module_that_cannot_be_inlined_is_refused(source: str, says: str):
 
 def test_bad_json_is_refused_with_its_line():
     with pytest.raises(anywidget.WidgetError, match="not JSON") as caught:
-        anywidget.read_values('{\n"a": 1,\n}')
+        anywidget.read_values('{\n"a": 1,\n"b" 2\n}')
     assert caught.value.line == 2
     with pytest.raises(anywidget.WidgetError, match="JSON object"):
         anywidget.read_values("[1]")

@@ -2,6 +2,7 @@
 
 import ast
 import random
+import sys
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -162,6 +163,8 @@ def test_prompts_and_magics_are_found_where_ipython_finds_them():
             wanted = _dumped(TransformerManager().transform_cell(cell))
         except Exception:  # noqa: BLE001  (then the notebook does not run it)
             wanted = ""
+        if sys.version_info >= (3, 12) and not wanted:
+            continue  # its tokens end where this can still be read on, and nothing of it runs
         lines, _ = magics._cleaned(cell)
         found = "".join(lines) if magics._cell_call(lines) else magics._plain(lines)
         if not magics._cell_call(lines):

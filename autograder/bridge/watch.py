@@ -203,10 +203,7 @@ class Watch:
         """Give a function other code: whoever holds the function has that as well."""
         code = function.__code__
         self._codes.setdefault(id(function), (function, code))
-        new = _call_it.__code__
-        consts = tuple(stop if const == "stop" else const for const in new.co_consts)
-        # as many names of functions around it as before, or Python refuses
-        function.__code__ = new.replace(co_consts=consts, co_freevars=code.co_freevars)
+        function.__code__ = code_kept.that_calls(stop, code)
 
     def _watch_operators(self, torch: SimpleNamespace, names: Sequence[str]) -> None:
         wanted = {bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
@@ -320,11 +317,6 @@ class _Stopped(types.ModuleType):
         if name.startswith("__") and name != "__all__":  # who looks through all modules asks these
             raise AttributeError(f"module {self.__name__} has no attribute {name}")
         self.__dict__["stop"]()
-
-
-def _call_it(*args: Any, **kwargs: Any) -> Any:
-    call: Any = "stop"
-    return call(*args, **kwargs)
 
 
 class _Steps:

@@ -21,6 +21,7 @@ from tests.intake.handing_in import (
     strip_all,
     strip_marks,
 )
+from tests.test_written import ODD, SPELT
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["without marks", "with a name alone"])
@@ -187,9 +188,9 @@ def test_a_helper_written_into_a_marked_test_runs_and_nothing_else_of_that_cell(
     box: Path, tmp_path: Path
 ):
     assignment, content = small(tmp_path)
-    helper = "def keep(x):\n    return '{}'.format('a\\xa0b')"
+    helper = f"def keep(x):\n    return {SPELT}"
     old = "def mean(x):\n    return 0"
-    typed = helper.replace("'{}'.format('a\\xa0b')", "f\"{'a\u00a0b'}\"")
+    typed = f"def keep(x):\n    return {ODD}"
     content["cells"][2]["source"] = f"import os\n{typed}\n\n{old}\nmath = None\nprint(mean(1))"
     found = script(box, assignment, content)
     assert [c.source for c in found.cells if c.kind == "extra"] == [f"import os\n{helper}"]
