@@ -22,6 +22,8 @@ from statistics import mean
 
 from tqdm import tqdm
 
+from trainer.configs import find_config
+
 MODEL = "solutions/transformer.py"
 CONFIG = "cpu10"
 MINUTES = 1.5
@@ -170,12 +172,14 @@ def _trained(
         train += ["--data-dir", str(options.data_dir)]
     for field, value in changes.items():
         train += ["--set", f"{field}={value}"]
-    asked, scored = {"train": train, "model": _digest(options.model)}, out / "asked.json"
-    if not (scored.is_file() and json.loads(scored.read_text(encoding="utf-8")) == asked):
+    recipe = find_config(options.config).to_json()  # a name may come to stand for another
+    asked = json.dumps({"train": train, "recipe": recipe, "model": _digest(options.model)})
+    scored = out / "asked.json"
+    if not (scored.is_file() and scored.read_text(encoding="utf-8") == asked):
         shutil.rmtree(out, ignore_errors=True)  # begun and not ended, or something else
         _trainer("train", [*train, "--out", str(out)])
         _trainer("evaluate", [str(out), *EVALUATE, "--record", str(out / SCORE)])
-        scored.write_text(json.dumps(asked), encoding="utf-8")
+        scored.write_text(asked, encoding="utf-8")
     return json.loads((out / SCORE).read_text(encoding="utf-8"))["scores"]["valid"]["bleu"]
 
 

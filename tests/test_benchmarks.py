@@ -383,6 +383,10 @@ def test_ablations_that_were_stopped_go_on_with_the_trainings_that_ended(
     model.write_text("two = 2\n", encoding="utf-8")  # not what was trained
     assert main(["ablations", *small_corpus, *flags]) == 0
     assert len(asked) == 9
+    recipe = Path(small_corpus[small_corpus.index("--config") + 1])
+    recipe.write_text(recipe.read_text("utf-8").replace('"clip": 1.0', '"clip": 2.0'), "utf-8")
+    assert main(["ablations", *small_corpus, *flags]) == 0
+    assert len(asked) == 13
 
 
 def test_an_ablation_knows_what_is_with_and_what_is_without(tmp_path, monkeypatch):
