@@ -79,6 +79,7 @@ class Page:
         async with talking(self._socket) as talk:
             await talk.ask("Page.enable")
             await talk.be_wide(width)
+            await talk.ask("Page.addScriptToEvaluateOnNewDocument", source=self.first)
             await talk.ask("Page.navigate", url="about:blank")  # else another # would load nothing
             await talk.ask("Page.navigate", url=address)
             for act, until in steps:

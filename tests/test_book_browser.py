@@ -37,13 +37,20 @@ FORSAKEN = """[...document.querySelectorAll(".bd-article span.math")].filter((fo
   return at && at.left < last.right - 3;
 }).map((formula) => formula.parentElement.textContent.slice(0, 80))"""
 OUTSIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-# folds are opened, and some frames drawn, in which what was folded is laid out and marked
+# folds are opened, and in each width some frames drawn, in which the page lays out and marks itself
 OPENED = """(() => {
-  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
-  const drawn = (left) => requestAnimationFrame(() => left ? drawn(left - 1) : window.ready = true);
-  for (const fold of folds) fold.open = fold.dataset.closed = true;
-  if (folds.length) { window.ready = false; drawn(4); }
-  return document.querySelector(".bd-article [data-closed]") ? window.ready : true;
+  const drawn = (left) => requestAnimationFrame(() => {
+    if (left) drawn(left - 1);
+    else window.ready = innerWidth;
+  });
+  if (window.asked !== innerWidth) {
+    window.asked = innerWidth;
+    for (const fold of document.querySelectorAll(".bd-article details:not([open])")) {
+      fold.open = fold.dataset.closed = true;
+    }
+    drawn(4);
+  }
+  return window.ready === innerWidth;
 })()"""
 # what has to be scrolled sideways, in folds, too; fields that one writes in and whole figures apart
 SCROLLED = """(() => {

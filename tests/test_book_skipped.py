@@ -94,6 +94,37 @@ def test_what_comes_near_is_marked(address: str, window: Page):
     assert window.show(address, until, told, 390) == "Code, scrolls sideways,true,false"
 
 
+# what is to be drawn next waits half a second, as on a busy machine
+LATE = """
+const soon = requestAnimationFrame;
+window.requestAnimationFrame = (act) => setTimeout(() => soon(act), 500);
+"""
+
+
+def test_what_has_gone_off_the_screen_before_its_turn_is_marked_when_it_comes_back(
+    address: str, watched: Page
+):
+    far = f"document.getElementById('s{SECTIONS - 3}')"
+    marked = f"{far}.querySelector('pre').tabIndex === 0"
+    near = f"{far}.querySelector('pre').checkVisibility({{ contentVisibilityAuto: true }})"
+    watched.first = LATE + WATCH
+    glance = f"""{far}.scrollIntoView(); soon(() => soon(() => soon(() => {{
+      window.courseNear = {near};
+      scrollTo(0, 0);
+    }})))"""
+    watched.walk(
+        address,
+        [
+            ("", READY),
+            (glance, f"window.courseNear && !{near}"),
+            ("window.courseSince = performance.now()", READY),
+            ("window.courseThen = JSON.stringify(courseAsked)", f"courseThen === '[]' && !{near}"),
+            (f"{far}.scrollIntoView()", marked),
+        ],
+        390,
+    )
+
+
 def test_a_page_can_be_asked_as_a_whole(address: str, window: Page):
     window.first = WHOLE
     try:

@@ -73,16 +73,21 @@
   // unfolded, or grows.
   const isLaid = (one) => one.checkVisibility({ contentVisibilityAuto: true });
   const due = new Set();
+  const missed = new Set(); // what had gone off the screen when it was due
   const markSoon = (boxes) => {
     if (!due.size && boxes.length) {
       requestAnimationFrame(() => {
         const all = [...due];
         due.clear();
-        mark(all);
+        for (const box of all) missed[isLaid(box) ? "delete" : "add"](box);
+        mark(all.filter((box) => !missed.has(box)));
       });
     }
     for (const box of boxes) due.add(box);
   };
+  document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => {
+    if (!skipped) markSoon([...missed].filter((box) => target.contains(box)));
+  }, true);
   const widths = new WeakMap(); // of boxes and of what is in them
   const sizes = new ResizeObserver((changes) => {
     const other = changes.filter(({ target, contentRect: { width } }) => widths.get(target) !== width);
