@@ -11,7 +11,7 @@ from autograder.bridge.line import Gone
 from autograder.common.results import Flag, NotebookResult, Result, TestRun, Verdict
 from autograder.isolation.clock import Clock, here
 from autograder.isolation.parts import Parts
-from autograder.judge.assignment import Assignment, Notebook
+from autograder.judge.assignment import Assignment, Group, Notebook
 from autograder.judge.budget import Budget
 from autograder.judge.cells import ForkServer, Shelf
 from autograder.judge.diagnose import told
@@ -115,7 +115,13 @@ def _graded(
         return replace(lost, answers=answers, notes=script.notes), script.flags
     work = Work(assignment, notebook, script, fork_server, known, budget)
     found = as_in_notebook(work, _in_private(work, work.run()))
-    verdicts = [_verdict(work, run, found, known) for run in found]
+    leaning = {test for g in notebook.groups if _leans(work, g) for test in g.tests}
+    telling = found  # runs by which mistakes are named
+    if assignment.rules.feedback.is_limited:  # what hidden tests found may not be told yet
+        telling = [r for r in found if not (r.test in leaning or notebook.cell(r.test).hidden)]
+    verdicts = [
+        replace(_verdict(work, run, telling, known), leans=run.test in leaning) for run in found
+    ]
     result = NotebookResult(
         name=script.name,
         verdicts=tuple(verdicts),
@@ -123,7 +129,8 @@ def _graded(
         outputs={id: run.printed for id, run in work.cells.items() if run.printed},
         extra=script.extra,
         pictures=script.pictures,
-        notes=_few([*script.notes, *work.notes, *work.left_out]),
+        notes=_few([*script.notes, *work.left_out]),
+        by_tests=_few(work.notes),
     )
     return result, (*script.flags, *work.flags)
 
@@ -178,6 +185,10 @@ def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf 
         text = f"{run.status}: it could not be explained ({said(error)}: {error})"[:500]
         words = "" if run.status == "passed" else "A test failed."
         return Verdict(run.test, run.status, run.score, cell.points, words, text, run.in_hidden)
+
+
+def _leans(work: "Work", group: Group) -> bool:
+    return work.assignment.stand_in and work.questions.leans(group)
 
 
 def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:
