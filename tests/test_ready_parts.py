@@ -276,7 +276,8 @@ def test_slopes_of_a_block_that_are_measured_are_none_worked_out_by_hand(
 
 
 def test_a_matrix_of_blocks_may_be_put_together():
-    for answer in ("from scipy.linalg import block_diag\nblock_diag(a, b)", "det, lu = a, b\ndet @ lu"):
+    joined = "from scipy.linalg import block_diag\nblock_diag(a, b)"
+    for answer in (joined, "det, lu = a, b\ndet @ lu"):
         assert not is_broken("02_positional_encoding", "shift-matrix", answer)
 
 
