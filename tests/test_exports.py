@@ -362,9 +362,15 @@ def test_gradescope_gets_points_and_shows_hidden_tests_only_when_published():
     assert later == ["a", "b", "c", "d"]
 
 
+def test_a_test_that_goes_by_others_hidden_tests_is_shown_when_published():
+    (notebook,) = result().notebooks
+    leaning = replace(notebook, verdicts=[replace(one, leans=True) for one in notebook.verdicts])
+    tests = results_json(replace(result(), notebooks=(leaning,)), CELLS)["tests"]
+    assert {test["visibility"] for test in tests} == {"after_published"}
+
+
 def test_gradescope_gets_no_time_in_which_an_answer_could_tell_a_hidden_input():
-    slow = replace(result(), seconds=57.0)
-    assert results_json(slow, CELLS) == results_json(result(), CELLS)
+    assert results_json(replace(result(), seconds=57.0), CELLS) == results_json(result(), CELLS)
 
 
 def test_gradescope_gets_nothing_of_what_is_said_to_the_instructor():
@@ -373,8 +379,8 @@ def test_gradescope_gets_nothing_of_what_is_said_to_the_instructor():
 
 
 def test_a_test_that_the_instructors_notebook_lacks_counts_as_hidden():
-    made = results_json(result(), {})
-    assert {test["visibility"] for test in made["tests"]} == {"after_published"}
+    tests = results_json(result(), {})["tests"]
+    assert {test["visibility"] for test in tests} == {"after_published"}
 
 
 def test_a_submission_that_could_not_be_run_says_why_on_gradescope():

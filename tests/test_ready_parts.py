@@ -165,6 +165,12 @@ def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
         "from scipy.linalg.lapack import dgesv\ndgesv(a, b)",
         "from scipy.sparse.linalg import spsolve\nspsolve(a, b)",
         "from scipy import optimize\noptimize.lsq_linear(a, b)",
+        "torch.stack([torch.linalg.det(one) for one in columns]) / torch.linalg.det(a)",
+        "a.slogdet().logabsdet - torch.logdet(b)",
+        "import numpy as np\nnp.linalg.det(a)",
+        "torch.linalg.lu(a)",
+        "import scipy.linalg as s\ns.lu_factor(a)",
+        "torch.linalg.cholesky(a.T @ a)",
     ],
 )
 def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
@@ -270,8 +276,9 @@ def test_slopes_of_a_block_that_are_measured_are_none_worked_out_by_hand(
 
 
 def test_a_matrix_of_blocks_may_be_put_together():
-    answer = "from scipy.linalg import block_diag\nblock_diag(a, b)"
-    assert not is_broken("02_positional_encoding", "shift-matrix", answer)
+    joined = "from scipy.linalg import block_diag\nblock_diag(a, b)"
+    for answer in (joined, "det, lu = a, b\ndet @ lu"):
+        assert not is_broken("02_positional_encoding", "shift-matrix", answer)
 
 
 @pytest.mark.parametrize("question", ["greedy-decode", "beam-search"])

@@ -35,6 +35,7 @@ def result() -> Result:
         outputs={"square": "printed"},
         extra=(("square", "code", "1 + 1"),),
         notes=("odd",),
+        by_tests=("graded without that",),
     )
     return Result("ada", CHAPTER, "key", (notebook,), (Flag("file", "x", "a link"),), seconds=1.0)
 
@@ -103,6 +104,7 @@ def test_tests_and_cells_that_there_are_not_are_left_out(assignment: Assignment,
         lambda told: told["notebooks"][0].update(extra=[["nowhere", "code", "x"]]),
         lambda told: told["notebooks"][0].update(extra=[["square", "html", "x"]]),
         lambda told: told["notebooks"][0].update(notes=[["x"]]),
+        lambda told: told["notebooks"][0].update(by_tests=[["x"]]),
         lambda told: told["notebooks"][0].update(answers=["x"]),
         lambda told: told["notebooks"][0]["verdicts"][0].update(status="excellent"),
         lambda told: told["notebooks"][0]["verdicts"][0].update(told={"html": "x"}),

@@ -75,6 +75,24 @@ def test_so_many_works_a_day_and_the_last_one_when_the_day_is_over():
     assert showing.shown("d", after, NOON + DAY).words.startswith("Look 1 of 2")
 
 
+def test_works_that_were_prepared_the_day_before_are_looks_of_the_day_that_shows_them():
+    showing = Showing("always", 2, DUE)
+    history = [(NOON + i * HOUR / 4, work) for i, work in enumerate("abcdefgh")]
+    for day in (1, 2):
+        for i, work in enumerate("cdefg"):
+            history.append((NOON + day * DAY + i * HOUR, work))
+        shown = [
+            work
+            for i, work in enumerate("cdefg", start=len(history) - 5)
+            if showing.shown(work, history[: i + 1], history[i][0]).hidden
+        ]
+        assert shown == (["c", "d"] if day == 1 else ["c", "d", "e", "f", "g"])
+        # e and f are looks of the second day; g was there when the first day was over
+    assert showing.shown("f", history, NOON + 2 * DAY + HOUR).words.startswith("Look 2 of 2")
+    assert showing.shown("h", history[:8], NOON + DAY) == ALL  # the day's last work
+    assert showing.shown("h", history, NOON + 3 * DAY) == ALL
+
+
 def test_a_work_that_is_graded_again_is_the_same_look():
     """Whether the journal holds it already or the grader was killed before it was written."""
     showing = Showing("always", 1, DUE)

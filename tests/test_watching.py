@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,39 @@ def test_hidden_results_are_shown_when_it_is_due(
     monkeypatch.setattr(shown, "now", lambda: due)
     assert watcher.look()
     assert "is shown after" not in exchange.page("ada") and "4 of 6" in exchange.page("ada")
+
+
+def test_no_visible_test_tells_what_hidden_ones_found_before_it_may(
+    exchange: Exchange, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+):
+    """By the words, or the end, of one whose answer goes by another: the reference may stand in."""
+    with (exchange.root / "nbgrader_config.py").open("a") as file:
+        file.write("c.Autograder.reference_stands_in = True\n")
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
+    exchange.rules(f'[late]\ndue = {due.isoformat()}\n[feedback]\nhidden = "after-due"\n')
+    squares = {"right": "x * x", "wrong": "x * abs(x)"}
+    thirds = {"goes": "x / 3 if square(3) == 9 and not OWN else 0", "fails": "0 * square(x)"}
+    for (one, square), (two, third) in product(squares.items(), thirds.items()):
+        own = third.replace("OWN", "getattr(square, 'own', 0)")
+        answers = {
+            "square": f"def square(x):\n    return {square}\nsquare.own = 1",
+            "third": f"def third(x):\n    return {own}",
+        }
+        exchange.submit(f"{one}-{two}", RIGHT | answers)
+    assert watcher.look()
+    for two in thirds:
+        pages = [exchange.page(f"{one}-{two}").partition("<body>")[2] for one in squares]
+        assert all("third-values: shown later" in page for page in pages)
+        first, second = (
+            page.replace(f"{one}-{two}", "").replace("<span", "").partition("(square)")
+            for one, page in zip(squares, pages, strict=True)
+        )
+        assert first[0] == second[0]
+        assert first[2].partition("square-seen")[2] == second[2].partition("square-seen")[2]
+    monkeypatch.setattr(shown, "now", lambda: due)
+    assert watcher.look()
+    assert "was graded without that" in exchange.page("right-goes")
+    assert "the reference stood in" in exchange.page("wrong-goes")
 
 
 def test_nbgraders_own_command_writes_no_page_that_shows_more(exchange: Exchange, watcher: Watcher):

@@ -149,7 +149,7 @@ def page(
         points=sum(section.points for section in sections),
         verdicts=[verdict for section in sections for verdict in section.verdicts],
         waiting=any(part["given"] is None for part in parts),
-        notes=result.notes,
+        notes=(*result.notes, *(result.by_tests if shown.hidden else ())),
         states={name: words.state for name, words in STATUSES.items()},
         phrases=_phrases,
         hidden=HIDDEN,
@@ -184,7 +184,7 @@ def _sections(
                 section.verdicts.append(verdict)
                 section.parts.append(_test(verdict, book, marks))
             else:
-                section.parts.append(_withheld(cell, marks))
+                section.parts.append(_withheld(cell, verdict, marks))
         if cell.grade_id:
             section.parts += _asked(asked, cell.grade_id)
     return [section for section in sections if section.parts]
@@ -193,12 +193,14 @@ def _sections(
 def _is_seen(cell: PageCell, verdict: Verdict, marks: Marks) -> bool:
     """Whether what became of a test says nothing of a hidden part."""
     failed_before = verdict.status != "passed" and not verdict.hidden
-    return not cell.hidden or failed_before or cell.grade_id in marks.by_hand
+    tells_nothing = not verdict.leans and (not cell.hidden or failed_before)
+    return tells_nothing or cell.grade_id in marks.by_hand
 
 
-def _withheld(cell: PageCell, marks: Marks) -> dict[str, Any]:
+def _withheld(cell: PageCell, verdict: Verdict, marks: Marks) -> dict[str, Any]:
     return {
         "kind": "withheld",
+        "leans": verdict.leans,
         "id": cell.grade_id,
         "by_hand": False,
         "points": cell.points,

@@ -34,7 +34,8 @@ def results_json(
     """Gradescope's results.json for one submission.
 
     A test's visible part is shown at once; its points, and that it has a hidden part at all, only
-    after the grades are published. No time is told: an answer could sleep for as many seconds as a
+    after the grades are published; so it is with all of a test that may go by what hidden tests of
+    other questions found. No time is told: an answer could sleep for as many seconds as a
     hidden test's input says. `cells` are the instructor's, by (notebook, grade_id); `points` are
     those of the tests as the gradebook has them, with what lateness takes off.
     """
@@ -128,10 +129,10 @@ def _cases(
     earned = {"score": round(verdict.score, 6), "max_score": verdict.points}
     passed = verdict.status == "passed"
     case = {"name": name, "status": "passed" if passed else "failed", "output": verdict.told}
-    if cell is not None and not cell.hidden:
+    if cell is not None and not cell.hidden and not verdict.leans:
         return [case | earned | {"visibility": "visible"}]
     later = case | earned | {"visibility": "after_published"}
-    if cell is None or not cell.stub.strip():
+    if cell is None or not cell.stub.strip() or verdict.leans:
         return [later]
     if passed or verdict.hidden:
         now = {"name": f"{name} (visible tests)", "status": "passed", "output": ""}

@@ -92,9 +92,14 @@ def _bounded_notebooks(notebooks: Sequence[NotebookResult]) -> Iterator[Notebook
             outputs={n: printed.cut(text, MAX_PRINTED) for n, text in notebook.outputs.items()},
             extra=tuple(_bounded_extra(notebook.extra, extra)),
             pictures=_cut(notebook.pictures, MAX_NAME),
-            notes=tuple(_cut(note, MAX_SAID) for note in notebook.notes[:MAX_NOTES]),
+            notes=_bounded_notes(notebook.notes),
+            by_tests=_bounded_notes(notebook.by_tests),
             reason=_cut(notebook.reason, MAX_SAID),
         )
+
+
+def _bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_cut(note, MAX_SAID) for note in notes[:MAX_NOTES])
 
 
 def _bounded_verdict(verdict: Verdict) -> Verdict:
@@ -194,10 +199,12 @@ def _notebook(content: dict[str, Any]) -> NotebookResult:
         "verdicts": tuple(_verdict(verdict) for verdict in content["verdicts"]),
         "extra": tuple(tuple(cell) for cell in content["extra"]),
         "notes": tuple(content["notes"]),
+        "by_tests": tuple(content.get("by_tests", ())),  # older lines have them among the notes
     }
     notebook = NotebookResult(**content | lists)
     _require(all(len(cell) == 3 for cell in notebook.extra))
-    require_text(*(part for cell in notebook.extra for part in cell), *notebook.notes)
+    require_text(*(part for cell in notebook.extra for part in cell))
+    require_text(*notebook.notes, *notebook.by_tests)
     require_text(*notebook.answers.values(), *notebook.outputs.values())
     require_text(notebook.name, notebook.reason, notebook.pictures)
     return notebook
@@ -206,7 +213,8 @@ def _notebook(content: dict[str, Any]) -> NotebookResult:
 def _verdict(content: dict[str, Any]) -> Verdict:
     names: dict[str, Any] = {"stood_in": tuple(content["stood_in"])}
     verdict = Verdict(**content | names)
-    _require(verdict.status in STATUSES and isinstance(verdict.hidden, bool))
+    _require(verdict.status in STATUSES)
+    _require(isinstance(verdict.hidden, bool) and isinstance(verdict.leans, bool))
     _require(all(map(_is_number, (verdict.score, verdict.points, verdict.seconds))))
     _require(math.isfinite(verdict.points) and 0 <= verdict.score <= verdict.points)
     require_text(verdict.test, verdict.told, verdict.said, verdict.misconception, verdict.read)

@@ -248,7 +248,7 @@ def _preformatted(lines: list[str]) -> str:
 def _said(result: NotebookResult) -> list[dict]:
     """A first cell with what was odd about the submission, for the person who grades."""
     lines = [f"Graded 0: {result.reason}."] if result.reason else []
-    lines += result.notes
+    lines += (*result.notes, *result.by_tests)
     if not lines:
         return []
     text = _preformatted([harmless(line).replace("\n", " ") for line in lines])

@@ -91,6 +91,7 @@ class Verdict:
     read: str = ""  # "page#label" in the book
     stood_in: tuple[str, ...] = ()
     seconds: float = 0.0
+    leans: bool = False  # how it ends may go by what hidden tests of other questions found
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class NotebookResult:
     outputs: Texts = field(default_factory=Texts)  # grade_id -> text printed when it ran
     extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, "code"|"markdown", source)
     notes: tuple[str, ...] = ()  # what was odd: a doubled cell, an ignored magic, a renamed file
+    by_tests: tuple[str, ...] = ()  # the same, noted while tests ran: it may go by hidden ones
     reason: str = ""  # why the whole notebook is 0; empty if its tests ran
     pictures: str = ""  # a digest of those in its cells, which are not kept; empty if none
 

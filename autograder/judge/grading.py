@@ -12,7 +12,7 @@ from autograder.common.results import Flag, NotebookResult, Result, TestRun, Ver
 from autograder.isolation.clock import Clock, here
 from autograder.isolation.parts import Parts
 from autograder.judge.assignment import Assignment, Notebook
-from autograder.judge.budget import Budget
+from autograder.judge.budget import IN_ALL, Budget
 from autograder.judge.cells import ForkServer, Shelf
 from autograder.judge.diagnose import told
 from autograder.judge.intake import read_submission
@@ -115,7 +115,13 @@ def _graded(
         return replace(lost, answers=answers, notes=script.notes), script.flags
     work = Work(assignment, notebook, script, fork_server, known, budget)
     found = as_in_notebook(work, _in_private(work, work.run()))
-    verdicts = [_verdict(work, run, found, known) for run in found]
+    leaning = _leaning(work, found)
+    telling = found  # runs by which mistakes are named
+    if assignment.rules.feedback.is_limited:  # what hidden tests found may not be told yet
+        telling = [r for r in found if not (r.test in leaning or notebook.cell(r.test).hidden)]
+    verdicts = [
+        replace(_verdict(work, run, telling, known), leans=run.test in leaning) for run in found
+    ]
     result = NotebookResult(
         name=script.name,
         verdicts=tuple(verdicts),
@@ -123,7 +129,8 @@ def _graded(
         outputs={id: run.printed for id, run in work.cells.items() if run.printed},
         extra=script.extra,
         pictures=script.pictures,
-        notes=_few([*script.notes, *work.notes, *work.left_out]),
+        notes=_few([*script.notes, *work.left_out]),
+        by_tests=_few(work.notes),
     )
     return result, (*script.flags, *work.flags)
 
@@ -178,6 +185,18 @@ def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf 
         text = f"{run.status}: it could not be explained ({said(error)}: {error})"[:500]
         words = "" if run.status == "passed" else "A test failed."
         return Verdict(run.test, run.status, run.score, cell.points, words, text, run.in_hidden)
+
+
+def _leaning(work: "Work", found: Sequence[TestRun]) -> set[str]:
+    """Tests of which also a visible part may have ended so by what hidden ones found.
+
+    Where the reference may stand in; where the answer lost by what ran in any test of its question;
+    and where time was over, or a question could not be graded.
+    """
+    leans = {group for group in work.notebook.groups if work.questions.leans(group)}
+    leaning = {test for group in leans if work.assignment.stand_in for test in group.tests}
+    leaning |= {run.test for run in found if run.status == "test-error" or run.message == IN_ALL}
+    return leaning | work.lost_by_run
 
 
 def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:

@@ -182,6 +182,16 @@ class Questions:
         id, text = answer
         return text.split() != self.notebook.cell(id).stub.split()
 
+    def leans(self, group: Group) -> bool:
+        """Whether a question uses what the reference may stand in for, as hidden tests decide."""
+        cells = {id for g in self.notebook.groups if self._has_hidden(g) for id in g.solutions}
+        own = self.defined(group)
+        others = {name for id in cells for name in self.notebook.defines.get(id, ())} - own
+        return bool(self.used(group) & (self.made_of(others) - self.made_of(own)))
+
+    def _has_hidden(self, group: Group) -> bool:
+        return any(self.notebook.cell(test).hidden for test in group.tests)
+
     def others_matter(self, group: Group) -> bool:
         """Whether the student's other cells may have had a part in how a question ended."""
         others = [cell for cell in self.script.cells if self.is_own(cell)]

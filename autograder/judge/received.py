@@ -79,6 +79,7 @@ def _notebook(told: dict[str, Any], notebook: Notebook) -> NotebookResult:
         extra=tuple(_extra(one, ids) for one in _list(told["extra"])),
         pictures=_matching(LABEL, told["pictures"]),
         notes=tuple(map(_text, _list(told["notes"]))),
+        by_tests=tuple(map(_text, _list(told["by_tests"]))),
         reason=_text(told["reason"]),
     )
 
@@ -96,6 +97,7 @@ def _verdict(told: dict[str, Any], points: float) -> Verdict:
         read=_matching(LABEL, told["read"]),
         stood_in=tuple(map(_text, _list(told["stood_in"]))),
         seconds=_number(told["seconds"], 0.0, math.inf),
+        leans=told["leans"] is True,
     )
 
 

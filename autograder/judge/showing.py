@@ -1,11 +1,13 @@
 """When a student may read what hidden tests found: [feedback] of rules.toml.
 
-A look is a work that was handed in and had not been graded before; who hands the same work in once
+A look is a work that was handed in and had not been shown before; who hands the same work in once
 more sees the same once more, and it is no second look. What goes beyond a day's looks is graded as
-any work is, and shown when the day is over.
+any work is, and the last of it shown when the day is over. Of the others each is a look on the day
+on which it is handed in once more: else they could all be prepared the day before.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -76,22 +78,35 @@ class Showing:
                 return Shown(False, f"What hidden tests found is shown after {_said(due)}.", due)
         if self.looks_a_day is None:
             return ALL
-        begun: dict[str, date] = {}
-        for when, one in (*history, (now, work)):
-            begun.setdefault(one, self._day(when))
-        that_day = [one for one, day in begun.items() if day == begun[work]]
-        look = that_day.index(work) + 1
-        if look <= self.looks_a_day:
-            words = f"Look {look} of {self.looks_a_day} at hidden tests on {begun[work]}."
-            return Shown(words=words)
-        over = self._end_of(begun[work])
-        if now >= over:
+        day, over = self._day(now), self._end_of(self._day(now))
+        seen = self._seen([*history, (now, work)], self.looks_a_day)
+        if work not in seen:
+            words = (
+                f"You have had {self._looks} at hidden tests on {day}; what they found in this "
+                f"work is shown after {_said(over)}."
+            )
+            return Shown(False, words, over)
+        day, look = seen[work]
+        if not look:
             return ALL
-        words = (
-            f"You have had {self._looks} at hidden tests on {begun[work]}; what they found in this "
-            f"work is shown after {_said(over)}."
-        )
-        return Shown(False, words, over)
+        return Shown(words=f"Look {look} of {self.looks_a_day} at hidden tests on {day}.")
+
+    def _seen(
+        self, handed_in: Iterable[tuple[datetime, str]], most: int
+    ) -> dict[str, tuple[date, int]]:
+        """The works that were shown: on which day, and as which look; 0 once the day was over."""
+        seen: dict[str, tuple[date, int]] = {}
+        looks: Counter[date] = Counter()
+        last: tuple[date, str] | None = None
+        for when, work in handed_in:
+            day = self._day(when)
+            if last is not None and last[0] < day:  # what was there at the end of that day
+                seen.setdefault(last[1], (last[0], 0))
+            if work not in seen and looks[day] < most:
+                looks[day] += 1
+                seen[work] = day, looks[day]
+            last = day, work
+        return seen
 
     def next_change(self, now: datetime) -> datetime | None:
         """When somebody may read more than now, though nobody has handed anything in."""

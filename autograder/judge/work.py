@@ -34,6 +34,7 @@ class Work(Looks):
     """Running one notebook of a submission: what `grading` and `plain` ask for."""
 
     read_alone: dict[Lacks, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
+    lost_by_run: set[str] = field(default_factory=set)  # tests, by what ran while others did, too
 
     def run_visible(self, wanted: Collection[str]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
@@ -249,6 +250,7 @@ class Work(Looks):
         """A question whose answer needs what it may not use."""
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, words))
+        self.lost_by_run |= {run.test for run in found}
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
     def _unshown(self, group: Group) -> tuple[list[str], frozenset[str]]:
@@ -297,6 +299,7 @@ class Work(Looks):
         seen = ", ".join(sorted(self.ran[group])[:5])[:100]
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, f"The answer runs {seen}."))
+        self.lost_by_run |= {run.test for run in found}
         # which of them could carry what a hidden test asked: all answers read the same
         rules = ", ".join(self.questions.forbidden_operations(group)[:3])
         words = (

@@ -52,6 +52,7 @@ from lab.check import (
     assert_close,
     assert_dtype,
     assert_fraction,
+    assert_gradients,
     assert_raises,
     assert_shape,
     draw,
@@ -835,11 +836,14 @@ for top_k in (1, 3, 6, 20):
         found = shaped(logits, 0.7, top_k)
     assert_close(found, wanted, "top_k should be about each row's own largest, after temperature")
 assert_dtype(shaped(logits.float(), 0.7, 3, 0.9), torch.float32, "float32 should give float32")
-for wrong in ((0.0, None, None), (-1.0, None, None), (1.0, 0, None), (1.0, None, 0.0)):
+for wrong in (
+    *((0.0, None, None), (-1.0, None, None)),
+    *((1.0, 0, None), (1.0, -2, None), (1.0, None, 0.0), (1.0, None, -0.5)),
+):
     assert_raises(
         ValueError,
         lambda wrong=wrong: shaped(logits, *wrong),
-        "temperature 0 or below, top_k below 1 and top_p 0 should raise a ValueError",
+        "temperature 0 or below, top_k below 1 and top_p 0 or below should raise a ValueError",
     )
 assert_raises(
     ValueError,
@@ -1000,7 +1004,8 @@ assert 1.4 < whole < 2.2 and whole - 0.02 < without < 2.6, (
 # - `"sums"`: at one place, $e$ to the power of the log-probabilities of all $V$ tokens does not add up to 1;
 # - `"pads"`: the loss of a batch changes when all rows get more padding.
 #
-# Say which line is behind each. Then write the loss as it should be: the mean over all real labels.
+# Say which line is behind each. Then write the loss as it should be: the mean over all real labels, from which
+# gradients flow back.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1133,6 +1138,16 @@ assert_close(
     "a single row should have the mean over its own real labels",
 )
 assert torch.equal(ids, before), "the ids should be left unchanged"
+head = nn.Linear(6, 11).double()
+parts["head"] = head
+seen = torch.ones(7, 7, dtype=torch.bool).tril()
+logits = head(parts["stack"](parts["embed"](ids[:, :-1]), seen))
+assert_gradients(
+    honest_loss(ids, parts, 10).reshape(1),
+    F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), ignore_index=10).reshape(1),
+    {"the head": head.weight},
+    "gradients should flow back from the loss, or nothing learns from it",
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

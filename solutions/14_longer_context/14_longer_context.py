@@ -438,6 +438,13 @@ assert_whole(
     2,
     "only the last token's vector should be looked at",
 )
+silent = before.clone()
+silent[:, 5] = 0
+assert_whole(
+    reach(window_mean(3), silent),
+    3,
+    "a token of zeros counts, too: another one in its place is heard",
+)
 assert torch.equal(x, before), "the text should be left unchanged"
 ### END HIDDEN TESTS
 

@@ -50,7 +50,7 @@ class Graded:
         result = self.result(student)
         texts = [result.reason, *(f"{flag.kind}: {flag.words}" for flag in result.flags)]
         for notebook in result.notebooks:
-            texts += [notebook.reason, *notebook.notes]
+            texts += [notebook.reason, *notebook.notes, *notebook.by_tests]
             texts += [f"{v.test}: {v.status}: {v.told} {v.said}" for v in notebook.verdicts]
         return "\n".join(filter(None, texts))
 
@@ -69,7 +69,8 @@ class Graded:
         told = [result.reason]
         printed = []
         for notebook in result.notebooks:
-            told += [notebook.reason, *notebook.notes, *(v.told for v in notebook.verdicts)]
+            told += [notebook.reason, *notebook.notes, *notebook.by_tests]
+            told += [v.told for v in notebook.verdicts]
             printed += notebook.outputs.values()
         flags = "\n".join(flag.words for flag in result.flags)
         return {

@@ -191,3 +191,29 @@ def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> 
     made = task([("f", "def f(x):\n    return x"), ("t_f", "assert f(1) == 1\nf(2) / 2", 1)])
     (run,) = rehearsal.runs(made.assignment, {}, made.fork_server, ["f"]).values()
     assert [call.hidden for call in run.transcript] == [False, False]
+
+
+RUNS_IT = """\
+def total(xs):
+    if {when}:
+        torch.distributions.Categorical(logits=torch.zeros(2)).probs
+    found = 0
+    for x in xs: found += x
+    return found
+"""
+
+
+def test_a_visible_test_that_is_lost_by_what_a_hidden_one_runs_leans_on_it(task: Any) -> None:
+    """So a page that may not tell of hidden tests yet tells nothing of it, either."""
+    hidden = TEST_HIDDEN.replace("f(1)", "total([1])").replace("f(77)", "total([77])")
+    parts = [
+        ("total", "def total(xs):\n    found = 0\n    for x in xs: found += x\n    return found"),
+        ("t_seen", "assert total([2, 3]) == 5", 1),
+        ("t_more", hidden, 2),
+    ]
+    made = task(parts)
+    told = made.verdicts(total=RUNS_IT.format(when="77 in xs"))
+    assert {(v.status, v.leans) for v in told.values()} == {("forbidden", True)}
+    told = made.verdicts(total="def total(xs):\n    return sum(xs)")  # to be read in its text
+    assert {(v.status, v.leans) for v in told.values()} == {("forbidden", False)}
+    assert not any(v.leans for v in made.verdicts().values())

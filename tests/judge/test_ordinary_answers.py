@@ -173,7 +173,8 @@ def test_what_is_told_names_nothing_of_the_grader(task: Any, kind: str) -> None:
         made.known = known
         result = made.grade(odd=ODD[kind])
         told = [v.told + v.said for v in result.notebooks[0].verdicts]
-        told += [*result.notebooks[0].notes, *(flag.words for flag in result.flags)]
+        told += [*result.notebooks[0].notes, *result.notebooks[0].by_tests]
+        told += [flag.words for flag in result.flags]
         for words in told:
             assert "StandIn" not in words
             assert "WireError" not in words

@@ -75,7 +75,7 @@ def test_a_visible_line_below_a_hidden_one_is_as_good_as_hidden(task: Any) -> No
     (notebook,) = made.grade(square=keeps).notebooks
     (verdict,) = notebook.verdicts
     assert verdict.hidden
-    assert "4711" not in verdict.told + " ".join(notebook.notes)
+    assert "4711" not in verdict.told + " ".join((*notebook.notes, *notebook.by_tests))
 
 
 def test_a_forbidden_operation_is_named_in_the_rules_words(task: Any) -> None:
@@ -131,7 +131,7 @@ def test_a_part_of_a_module_that_one_answer_changes_costs_no_other_question(
     made = task(parts)
     result = made.grade(first=f"{parts[0][1]}\n{slip}")
     assert {v.test: v.score for v in result.notebooks[0].verdicts} == {"t_first": 1, "t_root": 2}
-    assert "was graded without that" in " ".join(result.notebooks[0].notes)
+    assert "was graded without that" in " ".join(result.notebooks[0].by_tests)
     assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
     wrong = made.scores(first=f"{parts[0][1]}\n{slip}", root="def root(xs):\n    return 3")
     assert wrong == {"t_first": 1, "t_root": 0}
@@ -285,7 +285,7 @@ def test_a_name_that_one_answer_takes_costs_no_other_question(task: Any, slip: s
     made = task(parts)
     result = made.grade(first=f"{parts[0][1]}\n{slip}")
     assert {v.test: v.score for v in result.notebooks[0].verdicts} == {"t_first": 1, "t_root": 2}
-    assert "another meaning" in " ".join(result.notebooks[0].notes)
+    assert "another meaning" in " ".join(result.notebooks[0].by_tests)
     assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
 
 

@@ -108,3 +108,31 @@ def a_single_row_loses_its_axis(ids, parts, pad_id):
     log_p = parts["head"](x).log_softmax(-1)
     losses = -log_p.gather(-1, labels.unsqueeze(-1)).squeeze(0)
     return losses[labels != pad_id].mean()
+
+
+@variant("shaped")
+def only_zero_is_refused(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0 or top_k == 0 or top_p == 0 or (top_p or 0) > 1:
+        raise ValueError("these are not possible")
+    scaled = logits / temperature
+    if top_k is not None:
+        least = scaled.sort(dim=-1).values[:, -min(top_k, scaled.shape[-1])][:, None]
+        scaled = scaled.masked_fill(scaled < least, -math.inf)
+    chances = scaled.softmax(-1)
+    if top_p is not None and top_p < 1:
+        ordered, ids = chances.sort(dim=-1, descending=True)
+        before = ordered.cumsum(-1) - ordered
+        before[:, 0] = -1
+        dropped = torch.zeros_like(before, dtype=torch.bool).scatter(-1, ids, before >= top_p)
+        chances = scaled.masked_fill(dropped, -math.inf).softmax(-1)
+    return chances
+
+
+@variant("honest-loss")
+def a_number_from_which_nothing_learns(ids, parts, pad_id):
+    inputs, labels = ids[:, :-1], ids[:, 1:]
+    n = inputs.shape[1]
+    x = parts["stack"](parts["embed"](inputs), torch.ones(n, n, dtype=torch.bool).tril())
+    log_p = parts["head"](x).log_softmax(-1)
+    losses = -log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    return torch.tensor(losses[labels != pad_id].mean().item(), dtype=log_p.dtype)

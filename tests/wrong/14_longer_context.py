@@ -82,3 +82,15 @@ def every_second_segment_alone(layers, x, length, mem_len, back):
             memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
         outputs.append(segment)
     return torch.cat(outputs, dim=1)
+
+
+@variant("reach")
+def a_token_of_zeros_is_not_changed(run, x):
+    last = x.shape[1] - 1
+    before = run(x)[:, -1]
+    for i in range(last):
+        changed = x.clone()
+        changed[:, i] = 0
+        if not torch.equal(run(changed)[:, -1], before):
+            return last - i
+    return 0
