@@ -330,10 +330,11 @@ def _contents(value: Any) -> Any:
 
 
 def _changed(name: str) -> Callable:
+    """What changes an object in place, or gives another: a class may do it either way."""
+
     def method(self: Any, other: Any) -> Any:
         remote = self._remote
-        remote.peer.call(remote.number, name, (other,), {}, remote.use(name))
-        return self
+        return remote.peer.call(remote.number, name, (other,), {}, remote.use(name))
 
     return method
 

@@ -203,6 +203,58 @@ def public(value: Any) -> set[str]:
     return {name for name in dir(value) if not name.startswith("_")}
 
 
+IN_PLACE = """
+class Row(list):
+    def __iadd__(self, other): return Row([*self, *other, 'end'])
+class Heap(list):
+    def __iadd__(self, other):
+        self.extend(sorted(other))
+        return self
+class Bag(set):
+    def __ior__(self, other): return sorted({*self, *other})
+"""
+
+
+def test_a_class_may_give_another_object_where_it_could_change_its_own(answer: Any) -> None:
+    names = answer(IN_PLACE)
+    row = before = names.Row([1])
+    row += [2]
+    assert row == [1, 2, "end"]
+    assert isinstance(row, names.Row)
+    assert before == [1]
+    heap = same = names.Heap()
+    heap += [3, 2]
+    assert heap is same
+    assert heap == [2, 3]
+    bag = names.Bag("b")
+    bag |= {"a"}
+    assert bag == ["a", "b"]
+
+
+SAME = """
+from typing import NamedTuple
+class Card(NamedTuple):
+    rank: int
+    def show(self): return str(self.rank)
+class Money(int):
+    def show(self): return f"{int(self)} EUR"
+class Hand:
+    def take(self, card): self.card = card
+def best(cards): return max(cards)
+"""
+
+
+def test_a_number_or_tuple_that_comes_back_is_the_same_one(answer: Any) -> None:
+    names = answer(SAME)
+    for kind in (names.Card, names.Money):
+        low, high, hand = kind(1), kind(2), names.Hand()
+        assert names.best([low, high]) is high
+        hand.take(low)
+        assert hand.card is low
+        assert hand.card.show() == low.show()
+        assert kind(1) is not low
+
+
 def test_what_adds_nothing_is_plain_and_what_stands_in_a_list_is_no_more_than_a_value(
     answer: Any,
 ) -> None:
