@@ -231,6 +231,39 @@ def test_a_class_may_give_another_object_where_it_could_change_its_own(answer: A
     assert bag == ["a", "b"]
 
 
+COMPARED = """
+from typing import NamedTuple
+class Polynomial(list):
+    def __eq__(self, other): return self.cut() == other.cut()
+    def __ne__(self, other): return not self == other
+    def cut(self): return [*self][:max((n for n, c in enumerate(self, 1) if c), default=0)]
+class Student(NamedTuple):
+    name: str
+    grade: int
+    def __lt__(self, other): return self.grade < other.grade
+class Name(str):
+    def __eq__(self, other): return self.lower() == other.lower()
+    def __hash__(self): return hash(self.lower())
+"""
+
+
+def test_objects_of_one_class_compare_as_it_says(answer: Any) -> None:
+    names = answer(COMPARED)
+    assert names.Polynomial([1, 0]) == names.Polynomial([1])
+    assert not names.Polynomial([1, 0]) != names.Polynomial([1])  # noqa: SIM202
+    assert names.Polynomial([1]) != names.Polynomial([2])
+    assert names.Polynomial([1, 0]) != [1]  # a plain value is one, and nobody is asked
+    assert names.Name("Bo") == names.Name("bo")
+    assert names.Name("Bo") != "bo"
+    assert hash(names.Name("Bo")) == hash("Bo")
+    best, other = names.Student("a", 9), names.Student("b", 2)
+    assert best < other  # an order is believed where the reference has one
+    names._peer.policy = Guard(frozenset(["__lt__"]))
+    assert sorted([best, other]) == [other, best]
+    assert other < best
+    assert best < ("b", 1)
+
+
 SAME = """
 from typing import NamedTuple
 class Card(NamedTuple):
