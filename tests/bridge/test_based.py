@@ -351,6 +351,36 @@ def test_so_it_is_of_numbers_and_dates_of_the_library(answer: Any, kind: str) ->
             assert (got, repr(got)) == (want["value"], repr(want["value"]))
 
 
+STOCK = """
+from collections.abc import MutableMapping
+from collections import UserDict
+class Stock(MutableMapping):
+    def __init__(self, **held): self.held = held
+    def __getitem__(self, key): return self.held[key]
+    def __setitem__(self, key, value): self.held[key] = value
+    def __delitem__(self, key): del self.held[key]
+    def __iter__(self): return iter(self.held)
+    def __len__(self): return len(self.held)
+class Other(UserDict): pass
+def wrapped(): return Other(a=1, b=[2])
+"""
+
+
+def test_so_it_is_of_the_views_of_a_table_that_a_class_makes_up(answer: Any) -> None:
+    names = answer(STOCK)
+    ways = ("keys", "values", "items")
+    names._peer.expected = [
+        (f"{one}.{way}", "value") for one in ("Stock", "wrapped") for way in ways
+    ]
+    with names._peer.recording():
+        for stock in (names.Stock(a=1, b=[2]), names.wrapped()):
+            assert stock.keys() == {"a", "b"}
+            assert list(stock.values()) == [1, [2]]
+            assert dict(stock.items()) == {"a": 1, "b": [2]}
+            assert "a" in stock.keys()  # noqa: SIM118
+            assert len(stock.items()) == 2
+
+
 def test_contents_are_those_of_now_and_are_asked_for_once(answer: Any) -> None:
     names = answer(CLASSES)
     vocab = names.Vocab([str(n) for n in range(500)])
