@@ -160,6 +160,11 @@ _BARE: dict[type, Callable[[Any], Any]] = {
     datetime.timedelta: lambda v: datetime.timedelta(v.days, v.seconds, v.microseconds),
     uuid.UUID: lambda v: uuid.UUID(int=v.int),
 }
+KEPT_AS_TEXT = frozenset(  # by these names a transcript calls numbers and dates
+    f"{kind.__module__}.{kind.__qualname__}"
+    for kind in _BARE
+    if kind.__module__.partition(".")[0] != "collections"
+)
 
 
 # --- named tuples -----------------------------------------------------------------------------
