@@ -17,6 +17,7 @@ INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
 VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
 DEEPEST = 20  # that lists of objects are looked into
+WHOLE = ("deque(", "range(", "bytearray(")  # texts of what holds nothing but values
 OBJECTS = "objects"  # a list or table of objects, where one that is also a value is an object
 
 
@@ -226,7 +227,7 @@ def _what_is(outcome: Any) -> Due:
 def _is_value(part: Any) -> bool:
     """Whether a part of an outcome is a value; of a date or fraction a transcript keeps a text."""
     if type(part) is Opaque:
-        return part.type_name in library.KEPT_AS_TEXT
+        return part.type_name in library.KEPT_AS_TEXT or part.kind.startswith(WHOLE)
     return type(part) is not Raised
 
 

@@ -27,6 +27,8 @@ IN_ITS_OWN = (
 )
 IN_PARTS = SHOP.replace("3.5", "Fraction(7, 2)").replace("1.25", "Fraction(5, 4)")
 IN_PARTS = f"from fractions import Fraction\n{IN_PARTS}"
+QUEUE = f"from collections import deque\n{ITEM}def queue(): return {{}}"
+SHELF = f"\n{LIAR}class Shelf:\n    def __getitem__(self, n): return Liar()"
 SEEN = "assert shop()[0].name == 'tea'"
 DEAREST = ITEM + "def dearest(items): return max(items, key=lambda i: i.price), {}"
 ITEMS = "items = [Item('a', 1), Item('b', {})]\n"
@@ -44,6 +46,10 @@ LIES = [  # a question's reference, a lie, what students see of the test, and wh
     (
         *("shop", SHOP, IN_ITS_OWN, SEEN),
         "assert (Item('a', 3) - 1).price == 2 and abs(shop()[1].price - 1.25) < 1e-9",
+    ),
+    (
+        *("queue", QUEUE.format("deque([3.5, 1.25])"), QUEUE.format("Shelf()") + SHELF),
+        *("queue()", "assert (Item('a', 3) - 1).price == 2 and abs(queue()[1] - 1.25) < 1e-9"),
     ),
     (
         *("shop", IN_PARTS, IN_ITS_OWN, SEEN),
