@@ -2,7 +2,8 @@
 
 Of a number, text or tuple the stand-in is one itself: its value crosses, only what the class adds
 calls back. Of a list, set or table it is an object that gives its contents when it is compared or
-iterated over. Neither is equal to anything by its own word.
+iterated over. A class that compares in a way of its own is asked of two of its objects, and of a
+plain value only where the reference's is: else neither is equal to one by its own word.
 """
 
 import collections
@@ -23,6 +24,7 @@ from autograder.bridge.stand_ins import (
     Remote,
     StandIn,
     class_name,
+    compared,
     forward,
     may_reckon,
     remote_of,
@@ -72,8 +74,8 @@ def has_more(value: Any, base: type) -> bool:
 
 
 def overridden(kind: type, base: type) -> list[str]:
-    """Special methods that a class defines anew; comparing is none of them."""
-    names = {name for name in FORWARDED.difference(COMPARED) if _differs(kind, base, name)}
+    """Special methods that a class defines anew."""
+    names = {name for name in FORWARDED if _differs(kind, base, name)}
     if issubclass(base, dict) and _differs(kind, base, "__missing__"):
         names.add("__getitem__")
     return sorted(names)
@@ -222,6 +224,8 @@ def _fixed(
         body[one] = _believed(one, getattr(kind, one, None))
     if is_bare:
         body |= {"__copy__": as_plain, "__deepcopy__": _copied}
+    if own_way := {one: _compared(one, getattr(kind, one)) for one in COMPARED if one in new}:
+        body |= own_way | {"__hash__": kind.__hash__}  # which else goes with the base's equality
     return type(name, (kind, StandIn), body | HOME)
 
 
@@ -249,6 +253,19 @@ def _believed(name: str, instead: Any) -> Callable:
     return method
 
 
+def _compared(name: str, instead: Callable) -> Callable:
+    """A comparison of a class's own, if it may be believed; else it is the base's."""
+    ask = compared((name,))[name]
+
+    def method(self: Any, other: Any) -> Any:
+        remote = remote_of(self)
+        is_believed = remote is not None and remote.peer.policy.believes(name)
+        found = ask(self, other) if is_believed else NotImplemented
+        return instead(self, other) if found is NotImplemented else found
+
+    return method
+
+
 def _has_no(value: Any, name: str) -> Any:
     raise TypeError(f"{type(value).__name__!r} object has no {name}")
 
@@ -258,6 +275,7 @@ def _open(base: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> 
     known = [one for one in (*FORWARDED, *COMPARED) if _is_its_own(base, one)]
     body: dict[str, Any] = {one: _with_contents(one, base) for one in known}
     body |= {one: _believed(one, body.get(one)) for one in {*new} - {*COMPARED}}
+    body |= {one: _compared(one, body[one]) for one in COMPARED if one in {*new} & {*body}}
     body |= {one: _changed(one) for one in IN_PLACE if hasattr(base, one)}
     if base in PATHS:
         body |= {"__truediv__": _joined, "__fspath__": lambda self: str(_contents(self))}
@@ -330,10 +348,11 @@ def _contents(value: Any) -> Any:
 
 
 def _changed(name: str) -> Callable:
+    """What changes an object in place, or gives another: a class may do it either way."""
+
     def method(self: Any, other: Any) -> Any:
         remote = self._remote
-        remote.peer.call(remote.number, name, (other,), {}, remote.use(name))
-        return self
+        return remote.peer.call(remote.number, name, (other,), {}, remote.use(name))
 
     return method
 

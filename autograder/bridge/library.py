@@ -19,7 +19,7 @@ import types
 import unicodedata
 import uuid
 import zoneinfo
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
 from typing import Any
 
 from autograder.bridge import signatures
@@ -129,11 +129,12 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 def bare(value: Any) -> Any:
     """The plain value of an object whose class is made of one of the library's; else None.
 
-    Of a wrapped list or table it is what the object wraps, of a number or date its value.
+    Of a wrapped list or table it is what the object wraps, of a number or date its value, and of
+    a table that a class has made up the view that a table of Python's own would give.
     """
     kind = type(value)
-    base = next((base for base in _BARE if issubclass(kind, base)), kind)
-    return None if base is kind else _BARE[base](value)
+    base = next((base for base in kind.__mro__ if base in _BARE), kind)
+    return None if base is kind and kind not in _MADE_UP else _BARE[base](value)
 
 
 def _bare_time(kind: Callable[..., Any], value: Any, *day: int) -> Any:
@@ -141,7 +142,13 @@ def _bare_time(kind: Callable[..., Any], value: Any, *day: int) -> Any:
     return kind(*day, *numbers, tzinfo=value.tzinfo, fold=fold)
 
 
+_MADE_UP: dict[type, Callable[[Any], Any]] = {
+    KeysView: lambda v: dict.fromkeys(v).keys(),
+    ValuesView: lambda v: dict(enumerate(v)).values(),
+    ItemsView: lambda v: dict(v).items(),
+}
 _BARE: dict[type, Callable[[Any], Any]] = {
+    **_MADE_UP,
     collections.UserDict: lambda v: _user(collections.UserDict(), v.data),
     collections.UserList: lambda v: _user(collections.UserList(), v.data),
     collections.UserString: lambda v: _user(collections.UserString(""), v.data),
@@ -153,6 +160,11 @@ _BARE: dict[type, Callable[[Any], Any]] = {
     datetime.timedelta: lambda v: datetime.timedelta(v.days, v.seconds, v.microseconds),
     uuid.UUID: lambda v: uuid.UUID(int=v.int),
 }
+KEPT_AS_TEXT = frozenset(  # by these names a transcript calls numbers and dates
+    f"{kind.__module__}.{kind.__qualname__}"
+    for kind in _BARE
+    if kind.__module__.partition(".")[0] != "collections"
+)
 
 
 # --- named tuples -----------------------------------------------------------------------------

@@ -55,14 +55,18 @@ def _based_stand_in(peer: "Peer", incoming: "Incoming", told: dict[str, Any]) ->
     known = peer.members.get(number)
     if known is None:
         known = peer.stand_ins.get(number)
+    remote = peer.remotes.get(number) or Remote(peer, told)
     if known is None:
-        remote = peer.remotes.get(number) or Remote(peer, told)
+        known = remote.made
+    if known is None:
         known = based.stand_in(remote, told, value, peer.classes)
         peer.remotes[number] = remote
         if based.is_open(known):
             peer.stand_ins[number] = known
         elif told.get("member") is True and len(peer.members) < MAX_CLASSES:
             peer.members[number] = known
+        else:
+            remote.made = known
     _came(known, incoming.origin)
     peer.held[number] = known
     return known

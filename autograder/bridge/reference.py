@@ -17,6 +17,7 @@ INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
 VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
 DEEPEST = 20  # that lists of objects are looked into
+WHOLE = ("deque(", "range(", "bytearray(")  # texts of what holds nothing but values
 OBJECTS = "objects"  # a list or table of objects, where one that is also a value is an object
 
 
@@ -214,13 +215,20 @@ def _what_is(outcome: Any) -> Due:
     """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
     if outcome is None:
         return "object"
-    found = [part for part in parts_of(outcome) if isinstance(part, Opaque | Raised)]
+    found = [part for part in parts_of(outcome) if not _is_value(part)]
     if not found:
         return VALUE
     known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
     if known:
         return KNOWN
     return OBJECTS if _are_objects(outcome, DEEPEST) else _places_in(outcome) or "object"
+
+
+def _is_value(part: Any) -> bool:
+    """Whether a part of an outcome is a value; of a date or fraction a transcript keeps a text."""
+    if type(part) is Opaque:
+        return part.type_name in library.KEPT_AS_TEXT or part.kind.startswith(WHOLE)
+    return type(part) is not Raised
 
 
 def _are_objects(outcome: Any, depth: int) -> bool:
@@ -245,7 +253,11 @@ def _places_in(outcome: Any) -> Places | None:
         items = ((key, part) for key, part in outcome.items() if type(key) in (int, str))
     parts = {place: (part, _what_is(part)) for place, part in items}
     due = {p: one for p, (_, one) in parts.items() if one == VALUE or isinstance(one, Places)}
-    apart = [p for p, (part, one) in parts.items() if type(part) is Opaque or one == OBJECTS]
+    apart = [
+        p
+        for p, (part, one) in parts.items()
+        if one == OBJECTS or (type(part) is Opaque and one != VALUE)
+    ]
     return Places(due, apart) if due else None
 
 

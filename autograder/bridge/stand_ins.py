@@ -62,6 +62,7 @@ class Remote:
         self.base: type | None = None  # the class of Python's own that its class is made of
         self.body: Any = None  # its contents, as they were when so many messages had crossed:
         self.fresh = -1
+        self.made: Any = None  # the stand-in, if it is a number or tuple: weak tables take none
         self.twins: tuple[type, ...] = ()  # classes here whose objects theirs has as well
         self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
         self.test = 0  # the recording in which it was looked up last

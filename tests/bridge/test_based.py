@@ -203,6 +203,91 @@ def public(value: Any) -> set[str]:
     return {name for name in dir(value) if not name.startswith("_")}
 
 
+IN_PLACE = """
+class Row(list):
+    def __iadd__(self, other): return Row([*self, *other, 'end'])
+class Heap(list):
+    def __iadd__(self, other):
+        self.extend(sorted(other))
+        return self
+class Bag(set):
+    def __ior__(self, other): return sorted({*self, *other})
+"""
+
+
+def test_a_class_may_give_another_object_where_it_could_change_its_own(answer: Any) -> None:
+    names = answer(IN_PLACE)
+    row = before = names.Row([1])
+    row += [2]
+    assert row == [1, 2, "end"]
+    assert isinstance(row, names.Row)
+    assert before == [1]
+    heap = same = names.Heap()
+    heap += [3, 2]
+    assert heap is same
+    assert heap == [2, 3]
+    bag = names.Bag("b")
+    bag |= {"a"}
+    assert bag == ["a", "b"]
+
+
+COMPARED = """
+from typing import NamedTuple
+class Polynomial(list):
+    def __eq__(self, other): return self.cut() == other.cut()
+    def __ne__(self, other): return not self == other
+    def cut(self): return [*self][:max((n for n, c in enumerate(self, 1) if c), default=0)]
+class Student(NamedTuple):
+    name: str
+    grade: int
+    def __lt__(self, other): return self.grade < other.grade
+class Name(str):
+    def __eq__(self, other): return self.lower() == other.lower()
+    def __hash__(self): return hash(self.lower())
+"""
+
+
+def test_objects_of_one_class_compare_as_it_says(answer: Any) -> None:
+    names = answer(COMPARED)
+    assert names.Polynomial([1, 0]) == names.Polynomial([1])
+    assert not names.Polynomial([1, 0]) != names.Polynomial([1])  # noqa: SIM202
+    assert names.Polynomial([1]) != names.Polynomial([2])
+    assert names.Polynomial([1, 0]) != [1]  # a plain value is one, and nobody is asked
+    assert names.Name("Bo") == names.Name("bo")
+    assert names.Name("Bo") != "bo"
+    assert hash(names.Name("Bo")) == hash("Bo")
+    best, other = names.Student("a", 9), names.Student("b", 2)
+    assert best < other  # an order is believed where the reference has one
+    names._peer.policy = Guard(frozenset(["__lt__"]))
+    assert sorted([best, other]) == [other, best]
+    assert other < best
+    assert best < ("b", 1)
+
+
+SAME = """
+from typing import NamedTuple
+class Card(NamedTuple):
+    rank: int
+    def show(self): return str(self.rank)
+class Money(int):
+    def show(self): return f"{int(self)} EUR"
+class Hand:
+    def take(self, card): self.card = card
+def best(cards): return max(cards)
+"""
+
+
+def test_a_number_or_tuple_that_comes_back_is_the_same_one(answer: Any) -> None:
+    names = answer(SAME)
+    for kind in (names.Card, names.Money):
+        low, high, hand = kind(1), kind(2), names.Hand()
+        assert names.best([low, high]) is high
+        hand.take(low)
+        assert hand.card is low
+        assert hand.card.show() == low.show()
+        assert kind(1) is not low
+
+
 def test_what_adds_nothing_is_plain_and_what_stands_in_a_list_is_no_more_than_a_value(
     answer: Any,
 ) -> None:
@@ -264,6 +349,36 @@ def test_so_it_is_of_numbers_and_dates_of_the_library(answer: Any, kind: str) ->
         for got in (names.one(), names.some()[0]):
             assert type(got) is type(want["value"])
             assert (got, repr(got)) == (want["value"], repr(want["value"]))
+
+
+STOCK = """
+from collections.abc import MutableMapping
+from collections import UserDict
+class Stock(MutableMapping):
+    def __init__(self, **held): self.held = held
+    def __getitem__(self, key): return self.held[key]
+    def __setitem__(self, key, value): self.held[key] = value
+    def __delitem__(self, key): del self.held[key]
+    def __iter__(self): return iter(self.held)
+    def __len__(self): return len(self.held)
+class Other(UserDict): pass
+def wrapped(): return Other(a=1, b=[2])
+"""
+
+
+def test_so_it_is_of_the_views_of_a_table_that_a_class_makes_up(answer: Any) -> None:
+    names = answer(STOCK)
+    ways = ("keys", "values", "items")
+    names._peer.expected = [
+        (f"{one}.{way}", "value") for one in ("Stock", "wrapped") for way in ways
+    ]
+    with names._peer.recording():
+        for stock in (names.Stock(a=1, b=[2]), names.wrapped()):
+            assert stock.keys() == {"a", "b"}
+            assert list(stock.values()) == [1, [2]]
+            assert dict(stock.items()) == {"a": 1, "b": [2]}
+            assert "a" in stock.keys()  # noqa: SIM118
+            assert len(stock.items()) == 2
 
 
 def test_contents_are_those_of_now_and_are_asked_for_once(answer: Any) -> None:

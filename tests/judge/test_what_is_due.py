@@ -25,6 +25,10 @@ IN_ITS_OWN = (
     f"{ITEM}{LIAR}class Shelf:\n    def __getitem__(self, n): return [{LIED}][n]\n"
     "def shop(): return Shelf()"
 )
+IN_PARTS = SHOP.replace("3.5", "Fraction(7, 2)").replace("1.25", "Fraction(5, 4)")
+IN_PARTS = f"from fractions import Fraction\n{IN_PARTS}"
+QUEUE = f"from collections import deque\n{ITEM}def queue(): return {{}}"
+SHELF = f"\n{LIAR}class Shelf:\n    def __getitem__(self, n): return Liar()"
 SEEN = "assert shop()[0].name == 'tea'"
 DEAREST = ITEM + "def dearest(items): return max(items, key=lambda i: i.price), {}"
 ITEMS = "items = [Item('a', 1), Item('b', {})]\n"
@@ -41,6 +45,14 @@ LIES = [  # a question's reference, a lie, what students see of the test, and wh
     ("shop", SHOP, IN_ITS_OWN, SEEN, "assert abs(shop()[1].price - 1.25) < 1e-9"),
     (
         *("shop", SHOP, IN_ITS_OWN, SEEN),
+        "assert (Item('a', 3) - 1).price == 2 and abs(shop()[1].price - 1.25) < 1e-9",
+    ),
+    (
+        *("queue", QUEUE.format("deque([3.5, 1.25])"), QUEUE.format("Shelf()") + SHELF),
+        *("queue()", "assert (Item('a', 3) - 1).price == 2 and abs(queue()[1] - 1.25) < 1e-9"),
+    ),
+    (
+        *("shop", IN_PARTS, IN_ITS_OWN, SEEN),
         "assert (Item('a', 3) - 1).price == 2 and abs(shop()[1].price - 1.25) < 1e-9",
     ),
     (
@@ -187,6 +199,16 @@ RIGHT = [  # a question's reference, a right answer, a test
         "assert UNITS['two'].total() == 2 and list(UNITS) == ['one', 'two']",
     ),
     ("cut", WORDS, "def cut(text): return iter(text.split())", SAID),
+    (
+        "day",
+        "import datetime as dates\ndef day(n): return dates.datetime(2024, 2, n)",
+        "import datetime as dates\nclass Day(dates.datetime):\n"
+        "    def __str__(self): return self.isoformat()\n"
+        "    def next(self): return self + dates.timedelta(days=1)\n"
+        "def day(n): return Day(2024, 2, n)",
+        "import datetime\nassert day(3) == datetime.datetime(2024, 2, 3)\n"
+        "assert (day(3) - datetime.datetime(2024, 2, 1)).days == 2 and day(1) < day(2)",
+    ),
     ("cut", WORDS, "cut = str.split", SAID + "\nassert all(len(w) == 1 for w in cut('c d'))"),
     (
         "Box",
