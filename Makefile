@@ -13,8 +13,9 @@ export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
-IMPORTED := $(wildcard lab/*.py lab/*.npz lab/page/* trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl)
-BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
+# ... without what Python writes beside its modules when somebody imports them: no page changes by that
+IMPORTED := $(filter-out %/__pycache__,$(wildcard lab/*.py lab/*.npz lab/page/* trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl))
+BOOK     := $(shell find book \( -path book/_build -o -name __pycache__ \) -prune -o -type f -print)
 REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
 HTML     := book/_build/html/index.html
 # Tests start many processes: none compiles these again, also where Python may write no bytecode.

@@ -276,3 +276,15 @@ def test_git_takes_in_nothing_that_a_command_leaves_in_the_course():
     )
     assert told.stdout.split() == list(left)
     assert not any(tracked(name) for name in left)
+
+
+def test_the_book_is_not_built_anew_for_what_python_writes_beside_modules(tmp_path: Path):
+    """Else tests that import its code have it built again while others look at it."""
+    made_of = ["book/_ext/code.py", "book/page.md", "lab/page/letters.html"]
+    written = ["book/_ext/__pycache__/code.pyc", "lab/page/__pycache__/opening.pyc"]
+    for name in (*made_of, *written, "book/_build/html/index.html"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    asked = ["make", "-f", ROOT / "Makefile", "--eval", "asked: ; @echo $(BOOK) $(IMPORTED)"]
+    told = subprocess.run([*asked, "asked"], cwd=tmp_path, capture_output=True, text=True)
+    assert sorted(told.stdout.split()) == made_of
