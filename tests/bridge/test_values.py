@@ -52,13 +52,23 @@ made = [Text('a'), Number(3), Part(0.5), Many([1]), Table(a=1)]
 """
 
 
-def test_subclasses_of_plain_values_arrive_plain(answer: Any) -> None:
-    names = answer(ALWAYS_EQUAL)
-    got = names.made
-    assert [type(value) for value in got] == [str, int, float, list, dict]
+def test_what_says_that_it_equals_everything_equals_its_value_alone(answer: Any) -> None:
+    got = answer(ALWAYS_EQUAL).made
     assert got == ["a", 3, 0.5, [1], {"a": 1}]
-    assert got[0] != "b"
-    assert got[1] != 4
+    for value, other in zip(got, ["b", 4, 0.25, [2], {"a": 2}], strict=True):
+        assert value != other
+        assert other != value
+        assert isinstance(value, type(other))
+
+
+def test_subclasses_of_plain_values_that_add_nothing_arrive_plain(answer: Any) -> None:
+    kinds = [str, int, float, list, dict]
+    made = "".join(f"class My{one.__name__}({one.__name__}): pass\n" for one in kinds)
+    got = answer(
+        f"{made}made = [Mystr('a'), Myint(3), Myfloat(0.5), Mylist([1]), Mydict(a=1)]"
+    ).made
+    assert [type(value) for value in got] == kinds
+    assert got == ["a", 3, 0.5, [1], {"a": 1}]
 
 
 def test_changes_in_place_come_back(answer: Any) -> None:
