@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
-# ... without what Python writes beside its modules when somebody imports them: no page changes by that
+# What the book is made of, without what Python writes beside modules that somebody imports
 IMPORTED := $(filter-out %/__pycache__,$(wildcard lab/*.py lab/*.npz lab/page/* trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl))
 BOOK     := $(shell find book \( -path book/_build -o -name __pycache__ \) -prune -o -type f -print)
 REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
