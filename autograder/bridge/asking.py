@@ -156,7 +156,8 @@ class Asking:
         if error is not None:
             self.peer.transcript.record(label, outcome_of(error), changed)
             method = (message.frame.tree.get("p") or [None])[-1]
-            raise error if method == "__next__" else no_end(error)
+            may_end = method == "__next__" or self.peer.may_end(label)
+            raise error if may_end else no_end(error)
         self.peer.transcript.record(label, value, changed)
         if self.peer.runs_test and self.peer.look is not None and not is_quiet(label):
             self.peer.look(label, value)

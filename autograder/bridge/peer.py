@@ -76,6 +76,8 @@ class Peer:
         self.compared: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         # arithmetic with plain values that objects of the other end are asked for
         self.reckoned: frozenset[str] | None = None  # None: all
+        # labels of calls that may end a loop, as an iterator's next step may
+        self.ends: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
@@ -182,6 +184,10 @@ class Peer:
         """Whether an object of the other end is asked how it compares with a plain value."""
         found = map(reckoned_from, ways(path_of(label)))
         return self.compared is None or not self.compared.isdisjoint(found)
+
+    def may_end(self, label: str) -> bool:
+        """Whether what a call with this label raises may end a loop of who made the call."""
+        return self.ends is None or not self.ends.isdisjoint(ways(path_of(label)))
 
     def remove(self, number: int, name: str) -> None:
         """Delete an attribute of an object of the other end."""

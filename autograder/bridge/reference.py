@@ -16,6 +16,7 @@ INSTEAD = {f"__{name}__": f"__i{name}__" for name in BINARY}
 INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
 VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
+ENDS = ("StopIteration", "StopAsyncIteration")
 DEEPEST = 20  # that lists of objects are looked into
 WHOLE = ("deque(", "range(", "bytearray(")  # texts of what holds nothing but values
 OBJECTS = "objects"  # a list or table of objects, where one that is also a value is an object
@@ -191,6 +192,16 @@ def _with_values(transcript: Iterable[Crossing]) -> Iterator[str]:
     """The ways of what the reference's objects do with plain values."""
     paths = (path_of(call.what) for call in transcript if OF_VALUE in call.what)
     return (way for path in paths for way in ways(path) if way.endswith(OF_VALUE))
+
+
+def ends(transcript: Iterable[Crossing]) -> frozenset[str]:
+    """What `peer.ends` holds: where the reference says that nothing more comes, as by `g.send`."""
+    raised = (call.what for call in transcript if _is_end(call.outcome))
+    return frozenset(way for what in raised for way in ways(path_of(what)))
+
+
+def _is_end(outcome: Any) -> bool:
+    return type(outcome) is Raised and outcome.type_name in ENDS
 
 
 def steps(transcript: Iterable[Crossing]) -> Callable[[str], list[str]]:

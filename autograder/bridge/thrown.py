@@ -91,7 +91,7 @@ class Thrown:
 
 
 def no_end(error: BaseException) -> BaseException:
-    """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
+    """An exception as it leaves a call that may end no loop outside, as an iterator's step may."""
     if not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     made: Any = RuntimeError(f"a call raised {type(error).__name__}")

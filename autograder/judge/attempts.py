@@ -10,7 +10,14 @@ from typing import Any
 
 from autograder.bridge import library
 from autograder.bridge.line import Gone
-from autograder.bridge.reference import arithmetic, comparisons, expectations, parts_of, steps
+from autograder.bridge.reference import (
+    arithmetic,
+    comparisons,
+    ends,
+    expectations,
+    parts_of,
+    steps,
+)
 from autograder.bridge.session import Student
 from autograder.common.imports import imported_where_missing, imports_something
 from autograder.common.results import Opaque, TestRun, Transcript
@@ -242,6 +249,7 @@ class Attempts(Cells):
         peer.allowed = changes(self._of_reference(group, test) if protect else ())
         peer.expected = expectations(known)
         peer.compared = comparisons(known) if self.purpose.doubted else None
+        peer.ends = ends(known) if self.purpose.doubted else None
         peer.reckoned = self._reckoned(group, test)
         peer.records.guarded = self._guarded(group, test)
         peer.look, peer.fill = self._look(group, test), self.fill

@@ -20,6 +20,7 @@ COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what 
 FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+OF_GENERATORS = ("send", "close")
 TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
@@ -47,7 +48,7 @@ class Guard(Policy):
 
     def may_give(self, value: Any) -> bool:
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
-        if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_holders_method(value):
+        if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_fixed_method(value):
             return True
         if is_tool(value) or is_method(value):
             return True
@@ -58,10 +59,12 @@ class Guard(Policy):
 
     def may_use(self, value: Any, name: str | None) -> bool:
         """Calls, special methods that do no harm, and public names."""
-        if isinstance(value, FUNCTIONS) or _is_holders_method(value) or is_method(value):
+        if isinstance(value, FUNCTIONS) or _is_fixed_method(value) or is_method(value):
             return name in (None, "__call__", "__doc__")
         if _is_iterator(value):
-            return name in ("__next__", "__iter__")
+            return name in ("__next__", "__iter__") or (
+                type(value) is types.GeneratorType and name in OF_GENERATORS
+            )
         told = uses_of(type(value), name)
         if told is not None:
             return told
@@ -87,5 +90,9 @@ def _is_iterator(value: Any) -> bool:
     return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
 
 
-def _is_holders_method(value: Any) -> bool:
-    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS + TEXTS
+def _is_fixed_method(value: Any) -> bool:
+    """Whether this is a method of Python's own that does what it does: of a holder, say."""
+    if not isinstance(value, types.BuiltinMethodType):
+        return False
+    of = type(value.__self__)
+    return of in HOLDERS + TEXTS or (of is types.GeneratorType and value.__name__ in OF_GENERATORS)

@@ -222,6 +222,18 @@ def test_the_end_of_an_iterator_comes_from_nothing_but_its_next_step(answer: Any
     assert raised_of(caught.value).type_name == "StopIteration"
 
 
+def test_an_answer_meets_the_end_of_a_generator_that_a_test_hands_over(answer: Any) -> None:
+    names = answer(
+        "def drain(g):\n    found = [next(g)]\n    try:\n"
+        "        while True: found.append(g.send(found[-1] + 1))\n"
+        "    except StopIteration as end: return found, end.value\n"
+    )
+    count = of_tests("def count():\n    x = yield 1\n    x = yield 2 * x\n    return 3 * x")[
+        "count"
+    ]
+    assert names.drain(count()) == ([1, 4], 15)
+
+
 def test_a_claim_of_the_test_that_an_answer_keeps_to_itself_is_remembered(answer: Any) -> None:
     names = answer(
         "def walk(f):\n    try: f(1)\n    except Exception: pass\n"

@@ -60,6 +60,27 @@ ORDINARY = [  # a question, an answer in other words, a test
         "try: Person(-1)\nexcept ValueError: pass\nelse: assert False, 'negative'",
     ),
     (
+        "mean",
+        "def mean():\n    xs = []\n    while (x := (yield len(xs))) is not None: xs.append(x)\n"
+        "    return sum(xs) / len(xs)",
+        "def mean():\n    n = total = 0\n    while True:\n        x = yield n\n"
+        "        if x is None: return total / n\n        n, total = n + 1, total + x",
+        "g = mean()\nassert next(g) == 0 and g.send(2) == 1 and g.send(4) == 2\n"
+        "try: g.send(None)\nexcept StopIteration as end: assert end.value == 3\n"
+        "else: assert False, 'the mean should come at the end'\n"
+        "try: g.send(1)\nexcept StopIteration as end: assert end.value is None",
+    ),
+    (
+        "rounds",
+        "from collections import deque\ndef rounds(tasks):\n    found, left = [], deque(tasks)\n"
+        "    while left:\n        task = left.popleft()\n        try: found.append(next(task))\n"
+        "        except StopIteration: continue\n        left.append(task)\n    return found",
+        "def rounds(tasks):\n    left, found = list(tasks), []\n    while left:\n"
+        "        for task in left[:]:\n            try: found.append(task.send(None))\n"
+        "            except StopIteration: left.remove(task)\n    return found",
+        "def count(n): yield from range(n)\nassert rounds([count(2), count(3)]) == [0, 0, 1, 1, 2]",
+    ),
+    (
         "Door",
         "class Door:\n    def say(self, words): pass\n"
         "    def open(self):\n        self.say('open')\n        return 1",
