@@ -239,6 +239,22 @@ def maximum_of_hidden_keys_too(scores, mask=None):
 
 @misconception(
     "masked-softmax",
+    id="ATT16d",
+    fails=["masked-softmax-stability"],
+    read="03_attention#softmax-by-hand",
+)
+def maximum_of_hidden_keys_and_a_guarded_sum(scores, mask=None):
+    """You take the maximum before hiding keys; a hidden key with a huge score then pushes all
+    visible ones to 0, and your guard against a sum of 0 makes a row of zeros of it.
+    """
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+
+
+@misconception(
+    "masked-softmax",
     id="ATT6",
     fails=["masked-softmax-mask", "masked-softmax-stability", "masked-softmax-empty-rows"],
     read="03_attention#mask-before-softmax",
