@@ -1075,6 +1075,28 @@ def begins_with_eight(attend):
 
 @misconception(
     "smallest-leak",
+    id="ATT41b",
+    fails=["smallest-leak-one-ahead"],
+    read="03_attention#incremental-property",
+)
+def up_to_seven(attend):
+    """You stop at seven tokens, as range leaves its end out; eight may be needed for a leak."""
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 8):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base, rows = attend(x), []
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amax(-1) > 1e-9
+            rows += [i for i in range(j) if moved[i]]
+        if rows:
+            return n, min(rows)
+    return None
+
+
+@misconception(
+    "smallest-leak",
     id="ATT42",
     fails=["smallest-leak-one-ahead", "smallest-leak-others"],
     read="03_attention#incremental-property",
