@@ -84,11 +84,12 @@ class Named:
 
     known: Known
     others: tuple[Known, ...] = ()  # mistakes with another message that agree as well
+    passes: bool = False  # whether the answer passes a test that the mistake fails
 
     @property
     def sure(self) -> bool:
-        """Whether no other mistake agrees as well."""
-        return not self.others
+        """Whether no other mistake agrees as well, and no other test speaks against this one."""
+        return not (self.others or self.passes)
 
 
 def told(
@@ -141,15 +142,16 @@ def name_misconception(
 
     If several do, those are left that agree in most tests and end most of them with the same
     words; of these the one that fails the same tests; of these the first, which is then no more
-    than probable.
+    than probable. So is one that fails a test which the answer passes.
     """
     if reference is None:
         return None
     run = replace(run, transcript=keep(run.transcript))
     as_wanted = agrees(run.transcript, keep(reference))
     able = [one for one in known if _gives(one, run, by_end_only=as_wanted)]
+    passed = {other.test for other in runs if other.status == "passed"}
     if len(able) < 2:
-        return Named(able[0]) if able else None
+        return Named(able[0], (), not passed.isdisjoint(able[0].fails)) if able else None
     tests = {test for one in able for test in one.transcripts} - {run.test}
     others = [
         replace(other, transcript=keep(other.transcript)) for other in runs if other.test in tests
@@ -158,8 +160,9 @@ def name_misconception(
     able = [one for one in able if _likeness(one, [run, *others]) == best]
     failed = {other.test for other in runs if other.status in ("failed", "error")}
     exact = [one for one in able if set(one.fails) == failed]
-    able = exact or able
-    return Named(able[0], tuple(one for one in able[1:] if one.message != able[0].message))
+    first, *rest = exact or able
+    also = tuple(one for one in rest if one.message != first.message)
+    return Named(first, also, not passed.isdisjoint(first.fails))
 
 
 def agrees(theirs: Transcript, ours: Transcript) -> bool:
@@ -191,7 +194,8 @@ def claims(source: str) -> list[list[str]]:
         return []
     spoken = [part for node in ast.walk(tree) for part in _spoken(node)]
     bound = _bound(tree)
-    spoken += [value for part in spoken for name in _names(part) for value in bound.get(name, [])]
+    names = [part.id for part in spoken if isinstance(part, ast.Name)]
+    spoken += [value for name in names for value in bound.get(name, [])]
     found = [parts for part in spoken for parts in _strings(part)]
     return [parts for parts in found if len("".join(parts)) > 8]
 
@@ -467,10 +471,6 @@ def _bind(target: ast.expr, value: ast.expr, found: dict[str, list[ast.expr]]) -
     elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
         for one, other in zip(target.elts, value.elts, strict=False):
             _bind(one, other, found)
-
-
-def _names(part: ast.expr) -> list[str]:
-    return [part.id] if isinstance(part, ast.Name) else []
 
 
 def _strings(part: ast.AST) -> list[list[str]]:

@@ -1348,7 +1348,7 @@ for word, log_p, wanted in (
         "a dictionary without pieces, or with pieces longer than the word, should be no error"
     ):
         pieces, total = likeliest(word, log_p)
-    assert pieces == wanted and (total == -math.inf) is (wanted is None), (
+    assert pieces == wanted and (total == -math.inf) == (wanted is None), (
         "without any pieces, with pieces that begin nowhere and with pieces longer than the word, the "
         f"cuts are those that there are\nFor {word!r} and the pieces {sorted(log_p)} expected "
         f"{wanted}, yours is ({pieces}, {total})."

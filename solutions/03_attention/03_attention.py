@@ -994,6 +994,9 @@ visible_passed()
 assert found(looking(3, ahead=1, first=2)) == (4, 2), (
     "here only tokens from 2 on see the next: the smallest example has 4 tokens, and row 2 leaks"
 )
+assert found(looking(12, ahead=1, first=6)) == (8, 6), (
+    "here only tokens from 6 on see the next: the smallest example has 8 tokens, and row 6 leaks"
+)
 ### END HIDDEN TESTS
 
 

@@ -239,6 +239,22 @@ def maximum_of_hidden_keys_too(scores, mask=None):
 
 @misconception(
     "masked-softmax",
+    id="ATT16d",
+    fails=["masked-softmax-stability"],
+    read="03_attention#softmax-by-hand",
+)
+def maximum_of_hidden_keys_and_a_guarded_sum(scores, mask=None):
+    """You take the maximum before hiding keys; a hidden key with a huge score then pushes all
+    visible ones to 0, and your guard against a sum of 0 makes a row of zeros of it.
+    """
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+
+
+@misconception(
+    "masked-softmax",
     id="ATT6",
     fails=["masked-softmax-mask", "masked-softmax-stability", "masked-softmax-empty-rows"],
     read="03_attention#mask-before-softmax",
@@ -1054,6 +1070,28 @@ def begins_with_eight(attend):
             moved = (attend(other) - base).abs().amax(-1) > 1e-9
             if moved[:j].any():
                 return n, int(moved.int().argmax())
+    return None
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT41b",
+    fails=["smallest-leak-one-ahead"],
+    read="03_attention#incremental-property",
+)
+def up_to_seven(attend):
+    """You stop at seven tokens, as range leaves its end out; eight may be needed for a leak."""
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 8):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base, rows = attend(x), []
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amax(-1) > 1e-9
+            rows += [i for i in range(j) if moved[i]]
+        if rows:
+            return n, min(rows)
     return None
 
 

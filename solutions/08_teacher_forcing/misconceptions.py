@@ -475,8 +475,8 @@ def with_weight_decay(parameters, rate):
     read="08_teacher_forcing#tf-warm-up",
 )
 def one_step_behind(parameters, rate):
-    """Your rates are one step behind: LambdaLR counts the updates that are done, from 0, so the
-    first update asks for the rate of step 0.
+    """Your rates are one step behind: LambdaLR counts the updates that are done, from 0, so update
+    number s asks with s - 1.
     """
     optimizer = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
     return optimizer, torch.optim.lr_scheduler.LambdaLR(

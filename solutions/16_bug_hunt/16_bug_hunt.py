@@ -346,6 +346,15 @@ def ahead(near: int, far: int) -> type[Suspect]:
     return Hidden
 
 
+class AtTheStart(Suspect):
+    """The first row sees the token after it, and no other row sees ahead."""
+
+    def seen(self, target):
+        seen = super().seen(target).clone()
+        seen[0, :2] = True
+        return seen
+
+
 class Mixed(torch.nn.Module):
     """A norm over all numbers of a sentence."""
 
@@ -364,6 +373,7 @@ class Whole(Suspect):
 assert_judges(
     check_future,
     (box(ahead(1, 1), seed=7, depth=1), "future", "who sees one token ahead should be accused"),
+    (box(AtTheStart, seed=12, depth=1), "future", "who sees ahead in one row should be accused"),
     (
         box(ahead(4, 9), seed=8, depth=1),
         "future",
@@ -498,6 +508,13 @@ class FromTheEnd(Suspect):
         return self.encoder(vectors, self.real(source)), self.real(source)
 
 
+class OnlyTheFirst(Suspect):
+    """The first padding token is hidden, those behind it are not."""
+
+    def real(self, ids):
+        return ((ids == self.pad).cumsum(1) != 1)[:, None]
+
+
 assert_judges(
     check_padding,
     *[
@@ -505,6 +522,7 @@ assert_judges(
         for kind, claim in {
             OnlyRead: "who looks at padding in the decoder only should be accused",
             OnlyWritten: "who looks at padding in the encoder only should be accused",
+            OnlyTheFirst: "who hides one padding token, however many there are, should be accused",
             FromTheEnd: "who counts positions from the end of the padding should be accused",
         }.items()
     ],
@@ -770,6 +788,19 @@ class Apart(Suspect):
         return super().written(target, memory, real & left)
 
 
+class Late(Suspect):
+    """Only the last target token reads the whole source; the others read its first token."""
+
+    def read(self, source):
+        own = torch.eye(source.shape[1], dtype=torch.bool)
+        return self.encoder(self.placed(self.source_table(source)), own), self.real(source)
+
+    def written(self, target, memory, real):
+        seen = torch.zeros(target.shape[1], memory.shape[1], dtype=torch.bool)
+        seen[:, 0] = seen[-1] = True
+        return super().written(target, memory, real & seen)
+
+
 class Deaf(Suspect):
     """The source is not used."""
 
@@ -786,6 +817,13 @@ class Cut(Suspect):
         return memory, real
 
 
+class Holed(Suspect):
+    """The second token of the source is taken for something else."""
+
+    def read(self, source):
+        return super().read(torch.cat([source[:, :1], source[:, :1], source[:, 2:]], dim=1))
+
+
 class Unplaced(Suspect):
     """The source has no positions, the target has."""
 
@@ -800,8 +838,10 @@ assert_judges(
         (box(kind, seed=7, depth=1), "reading", claim)
         for kind, claim in {
             Apart: "who hides late source tokens from early target tokens should be accused",
+            Late: "who reads all of the source in the last row alone should be accused",
             Deaf: "who does not use the source should be accused",
             Cut: "who leaves out the first source token should be accused",
+            Holed: "who leaves out the second source token should be accused",
             Unplaced: "who has no positions in the source should be accused",
         }.items()
     ],

@@ -162,6 +162,23 @@ def short_target(model):
 
 @misconception(
     "check-future",
+    id="BH10b",
+    fails=["check-future-leaks"],
+    read="16_bug_hunt#hunt-future",
+)
+def last_target_token_only(model):
+    """You change the last target token only; a row may see another one that comes after it."""
+    model.eval()
+    words = torch.tensor(model.words)
+    source, target = words[[0, 1, 2, 3]][None], words[[4, 1, 0, 5, 2, 3, 1, 6]][None]
+    changed = target.clone()
+    changed[0, -1] = words[7]
+    moved = (model.logits(source, changed) - model.logits(source, target))[:, :-1].abs().max()
+    assert moved < 1e-4, "future: it moves"
+
+
+@misconception(
+    "check-future",
     id="BH11",
     fails=["check-future-practice", "check-future-leaks", "check-future-right"],
     read="16_bug_hunt#hunt-names",
@@ -303,6 +320,21 @@ def pad_is_nought(model):
         moved = (model.logits(longer, target) - before).abs().max()
         if model.pad == 2 or 0 not in model.words:
             assert moved < 1e-4, "padding: it moves"
+
+
+@misconception(
+    "check-padding",
+    id="BH19b",
+    fails=["check-padding-leaks"],
+    read="16_bug_hunt#hunt-padding",
+)
+def one_amount(model):
+    """You append one amount of padding; a model may be right for it by chance. Ask for several."""
+    model.eval()
+    words = torch.tensor(model.words)
+    source, target = words[[3, 0, 5, 2]][None], words[[1, 4, 6]][None]
+    moved = model.logits(F.pad(source, (0, 1), value=model.pad), target)
+    assert (moved - model.logits(source, target)).abs().max() < 1e-4, "padding: it moves"
 
 
 # 16.4 In company
@@ -490,6 +522,27 @@ def last_token_only(model):
     for other in (changed, source.flip(1)):
         moved = (model.logits(other, target) - before).abs().amax(-1).min()
         assert moved > 1e-4, "reading: a row stays"
+
+
+@misconception(
+    "check-reading",
+    id="BH29b",
+    fails=["check-reading-faults"],
+    read="16_bug_hunt#hunt-reading",
+)
+def first_and_last_token(model):
+    """You replace the first and the last source token; those between should matter as well."""
+    model.eval()
+    words = torch.tensor(model.words)
+    source, target = words[[3, 0, 5, 2, 1]][None], words[[4, 6, 0, 3]][None]
+    before = model.logits(source, target)
+    for j in (0, -1):
+        changed = source.clone()
+        changed[0, j] = words[7]
+        moved = (model.logits(changed, target) - before).abs().amax(-1).min()
+        assert moved > 1e-4, "reading: a token is ignored"
+    moved = (model.logits(source.flip(1), target) - before).abs().max()
+    assert moved > 1e-4, "reading: the order is ignored"
 
 
 @misconception(

@@ -81,6 +81,13 @@ def test_where_nothing_tells_two_mistakes_apart_the_first_is_only_probable():
     assert "may agree with SUM1" in said.said
 
 
+def test_a_mistake_that_fails_a_test_which_the_answer_passes_is_only_probable():
+    failed, passed = run(4), TestRun("total-more", "passed", 1.0, transcript=())
+    mistakes = (known("SUM1", 4, fails=("total-values", "total-more")),)
+    for runs, words in (((failed,), "Message"), ((failed, passed), "Probably: Message")):
+        assert verdict(failed, 5, mistakes=mistakes, runs=runs).told.endswith(f"{words} of SUM1.")
+
+
 def test_the_instructor_gets_the_values():
     said = verdict(run(4, message="the sum of three\nmore", in_hidden=True), 5).said
     assert "the sum of three\nmore" in said and "yours is 4, expected 5" in said.lower()

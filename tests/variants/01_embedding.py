@@ -347,6 +347,30 @@ def from_the_end_backwards(word, log_p):
 
 
 @variant("likeliest")
+def in_numpy_by_logaddexp(word, log_p):
+    import numpy as np
+
+    best, total = (np.full(len(word) + 1, -np.inf) for _ in range(2))
+    best[0] = total[0] = 0.0
+    start = np.zeros(len(word) + 1, dtype=int)
+    longest = max(map(len, log_p), default=0)
+    for end in range(1, len(word) + 1):
+        for begin in range(max(0, end - longest), end):
+            score = log_p.get(word[begin:end], -np.inf)
+            total[end] = np.logaddexp(total[end], total[begin] + score)
+            if best[begin] + score > best[end]:
+                best[end], start[end] = best[begin] + score, begin
+
+    def backwards(end):
+        while end:
+            yield word[start[end] : end]
+            end = start[end]
+
+    pieces = None if np.isneginf(best[-1]) else [*backwards(len(word))][::-1]
+    return pieces, total[-1]
+
+
+@variant("likeliest")
 def by_log1p(word, log_p):
     table: list[Any] = [([], 0.0, 0.0)]
     for end in range(1, len(word) + 1):
