@@ -1,12 +1,13 @@
 """Gradients across the line: a call that crosses is one node of the asking end's graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter  # by name: an answer may put something else there
 
+from autograder.bridge import side_by_side
 from autograder.bridge.dense import is_tensor
 from autograder.bridge.wire import WireError, reading
 
@@ -113,7 +114,13 @@ class Crossed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None):
         """Ask the other end for the products."""
-        answered = ctx.graph.peer.gradients(ctx.graph.number, gradients)
+        found = side_by_side.spread(lambda _, parts: Crossed.products(ctx, parts), gradients)
+        return (None, None, None, *found)
+
+    @staticmethod
+    def products(ctx: Any, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """What the other end says of these gradients; of those that come side by side, one."""
+        answered = ctx.graph.peer.gradients(ctx.graph.number, tuple(gradients))
         with reading():
             inputs, named = answered
             # sides are named as the other end sees them
@@ -122,4 +129,4 @@ class Crossed(torch.autograd.Function):
             for gradient, shape in zip(found, ctx.shapes, strict=True):
                 if gradient is not None and not (is_tensor(gradient) and gradient.shape == shape):
                     raise WireError("a message holds a gradient that does not fit its tensor")
-        return (None, None, None, *found)
+        return found
