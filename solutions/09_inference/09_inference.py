@@ -1160,6 +1160,14 @@ again = sample(logits.repeat(100, 1), generator=generator.manual_seed(2))
 assert torch.equal(ids, again), "the same seed should give the same tokens"
 later = sample(logits.repeat(100, 1), generator=generator)
 assert not torch.equal(later, again), "one generator should give other tokens at each call"
+ids = sample(torch.zeros(10_000, 2, dtype=torch.float64), generator=generator)
+for far in (1, 2, 3, 5):
+    assert_close(
+        (ids[far:] == ids[:-far]).double().mean(),
+        0.5,
+        "each row should be drawn by itself: what one of two even tokens gives says nothing of the next",
+        atol=0.027,
+    )
 assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
 )
@@ -1551,6 +1559,14 @@ for token, wanted in ((0, 0.2), (1, 1.0), (2, 1.0)):
     )
 again, _ = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(6))
 assert torch.equal(tokens, again), "the same seed should give the same tokens"
+_, kept = keep_or_replace(torch.zeros_like(drafts), small, large, torch.Generator().manual_seed(8))
+for far in (1, 2, 3, 5):
+    assert_close(
+        (kept[far:] & kept[:-far]).double().mean(),
+        0.2**2,
+        "each draft should be kept or not by a chance of its own",
+        atol=0.015,
+    )
 state = torch.get_rng_state()
 same = small.clone()
 _, kept = keep_or_replace(drafts, same, same, torch.Generator().manual_seed(7))
