@@ -1,6 +1,6 @@
 """Gradients across the line: a call that crosses is one node of the asking end's graph."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,6 +9,7 @@ from torch.nn import Parameter  # by name: an answer may put something else ther
 
 from autograder.bridge import side_by_side
 from autograder.bridge.dense import is_tensor
+from autograder.bridge.once import once
 from autograder.bridge.wire import WireError, reading
 
 if TYPE_CHECKING:
@@ -105,21 +106,24 @@ class Crossed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, graph: Graph, names: list, results: list, *needed: Tensor):
         """Give the results that the other end has computed already."""
-        ctx.graph, ctx.names = graph, names
+        ctx.graph, ctx.names, ctx.handed = graph, names, needed
         ctx.shapes = [tensor.shape for tensor in needed]
         ctx.set_materialize_grads(False)
         return tuple(results)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None):
         """Ask the other end for the products."""
-        found = side_by_side.spread(lambda _, parts: Crossed.products(ctx, parts), gradients)
-        return (None, None, None, *found)
+        return (None, None, None, *once(Crossed.products, ctx, gradients))
 
     @staticmethod
-    def products(ctx: Any, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """What the other end says of these gradients; of those that come side by side, one."""
+    def products(ctx: Any, gradients: side_by_side.Some) -> side_by_side.Some:
+        """What the other end says of these gradients, each time of one for each result."""
+        return side_by_side.spread(lambda _, parts: Crossed.product(ctx, parts), gradients)
+
+    @staticmethod
+    def product(ctx: Any, gradients: side_by_side.Some) -> list[Tensor | None]:
+        """The same of gradients that are plain."""
         answered = ctx.graph.peer.gradients(ctx.graph.number, tuple(gradients))
         with reading():
             inputs, named = answered

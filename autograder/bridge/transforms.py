@@ -20,6 +20,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from autograder.bridge import side_by_side
+from autograder.bridge.once import once
 
 MOST_SLOPES = 5000  # of one call, where the way forward is asked: each is a way back
 Slopes = Sequence[Tensor | None]
@@ -149,7 +150,7 @@ class _Run:
         """For each part of what the call gives, the slopes of its numbers at what it was handed."""
         outputs = [self.given[place] for place in self.made]
         if sum(output.numel() for output in outputs) > MOST_SLOPES:
-            raise NotImplementedError(
+            raise RuntimeError(
                 "the way forward through what a test handed over is too long: use vjp or jacrev"
             )
         with temporarily_clear_interpreter_stack():
@@ -177,14 +178,13 @@ class _Lifted(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
         """Keep the call's graph."""
-        ctx.run = inputs[0]
+        ctx.run, *ctx.handed = inputs
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Any, ...]:  # type: ignore[override]
         """Go back through it."""
-        return None, *ctx.run.backward(slopes)
+        return None, *once(lambda ctx, slopes: ctx.run.backward(slopes), ctx, slopes)
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *steps: Tensor | None) -> tuple[Tensor, ...]:  # type: ignore[override]

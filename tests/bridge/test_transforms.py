@@ -129,5 +129,29 @@ def test_each_of_those_side_by_side_is_a_call_of_its_own(answer: Any) -> None:
 
 def test_a_way_forward_that_is_too_long_is_refused_in_words(answer: Any) -> None:
     there, _ = answer("def along(f, x): return torch.func.jvp(f, (x,), (x,))[1]\n")("along")
-    with pytest.raises(NotImplementedError, match="use vjp or jacrev"):
+    with pytest.raises(RuntimeError, match="use vjp or jacrev"):
         there(lambda x: x.sin(), torch.zeros(5001))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "torch.autograd.functional.hvp(lambda x: f(x).sum(), x, x)",
+        "torch.autograd.functional.hessian(lambda x: f(x).sum(), x)",
+        "torch.autograd.functional.jvp(f, x, x)",
+        "torch.func.hessian(lambda x: f(x).sum())(x)",
+    ],
+)
+def test_slopes_of_slopes_are_refused_and_not_0(answer: Any, asked: str) -> None:
+    there, _ = answer(f"def second(f, x): return {asked}\n")("second")
+    with pytest.raises(RuntimeError, match="slopes of slopes"):
+        there(lambda x: x.sin() * x, torch.ones(3))
+
+
+def test_a_graph_of_slopes_that_nobody_goes_back_through_is_fine(answer: Any) -> None:
+    there, _ = answer(
+        "def first(f, x):\n"
+        "    x = x.clone().requires_grad_()\n"
+        "    return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0].detach()\n"
+    )("first")
+    assert there(lambda x: x * x, torch.ones(3)).tolist() == [2, 2, 2]
