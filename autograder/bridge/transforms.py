@@ -1,4 +1,4 @@
-"""Calls of an answer inside of `torch.func`'s transforms: they cross as plain tensors.
+"""Calls of an answer inside of torch's transforms, or with duals: they cross as plain tensors.
 
 What such a transform hands to a function is a tensor around another. It is made plain before the
 call crosses, and the call is one node of the transform's own graph, as it is one of autograd's.
@@ -17,6 +17,7 @@ from torch._C._functorch import (
     peek_interpreter_stack,
 )
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.autograd import forward_ad
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from autograder.bridge import side_by_side
@@ -27,8 +28,8 @@ Slopes = Sequence[Tensor | None]
 
 
 def is_inside(args: tuple, kwargs: dict) -> bool:
-    """Whether a transform has handed on one of these arguments, or a part."""
-    if peek_interpreter_stack() is None:
+    """Whether a transform has handed on one of these arguments, or a part; or it is a dual."""
+    if peek_interpreter_stack() is None and forward_ad._current_level < 0:
         return False
     return any(map(_is_traced, tree_flatten((args, kwargs))[0]))
 
@@ -43,7 +44,14 @@ def called(call: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
 
 
 def _is_traced(part: Any) -> bool:
-    return isinstance(part, Tensor) and (is_gradtrackingtensor(part) or is_batchedtensor(part))
+    if not isinstance(part, Tensor):
+        return False
+    return is_gradtrackingtensor(part) or is_batchedtensor(part) or _is_dual(part)
+
+
+def _is_dual(part: Tensor) -> bool:
+    """Whether a tensor comes with how far it moves."""
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(part).tangent is not None
 
 
 class _Run:

@@ -63,7 +63,12 @@ def batched(f, x, w):
     (one,) = torch.autograd.grad(out, x, eye, retain_graph=True, is_grads_batched=True)
     return one, vmap(lambda v: torch.autograd.grad(out, x, v, retain_graph=True)[0])(eye)
 
-ways["by autograd"] = batched
+def dual(f, x, w):
+    with torch.autograd.forward_ad.dual_level():
+        two = f(torch.autograd.forward_ad.make_dual(x, x.cos()), w)
+        return [torch.autograd.forward_ad.unpack_dual(one) for one in two]
+
+ways["by autograd"], ways["by a dual"] = batched, dual
 
 def flat(name, f, x, w):
     return torch.utils._pytree.tree_flatten(ways[name](f, x, w))[0]
@@ -105,7 +110,9 @@ def test_what_a_function_raises_inside_of_a_transform_is_caught(answer: Any) -> 
     assert there(torch.sin, torch.zeros(2)).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("way", [*re.findall('^    "(.+?)":', MANY, re.MULTILINE), "by autograd"])
+@pytest.mark.parametrize(
+    "way", [*re.findall('^    "(.+?)":', MANY, re.MULTILINE), "by autograd", "by a dual"]
+)
 def test_a_tests_function_is_asked_for_many_things_side_by_side(answer: Any, way: str) -> None:
     there, here = answer("import torch.utils._pytree\n" + MANY)("flat")
     x, w = (torch.linspace(-1, 1, n).double().reshape(s) for n, s in SHAPES[:2])
