@@ -163,6 +163,16 @@ def _starts_none(student: Student, way: str) -> None:
     assert _said(student, "assert subprocess.run(['true']).returncode == 0") == []
 
 
+def test_a_library_that_asks_a_program_in_passing_does_without(ruled: ForkServer):
+    with ruled.spawn() as spawned:
+        student = Student(spawned, Policy())
+        _said(student, "import platform\ndef named(): return platform.processor()")
+        with student.clock(60):
+            student.peer.ask("watch", [], True)
+            assert student.name("named")() == ""
+            assert student.peer.ask("seen") == []
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [

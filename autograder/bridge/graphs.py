@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter  # by name: an answer may put something else there
 
+from autograder.bridge import side_by_side
 from autograder.bridge.dense import is_tensor
+from autograder.bridge.once import once
 from autograder.bridge.wire import WireError, reading
 
 if TYPE_CHECKING:
@@ -104,16 +106,25 @@ class Crossed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, graph: Graph, names: list, results: list, *needed: Tensor):
         """Give the results that the other end has computed already."""
-        ctx.graph, ctx.names = graph, names
+        ctx.graph, ctx.names, ctx.handed = graph, names, needed
         ctx.shapes = [tensor.shape for tensor in needed]
         ctx.set_materialize_grads(False)
         return tuple(results)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None):
         """Ask the other end for the products."""
-        answered = ctx.graph.peer.gradients(ctx.graph.number, gradients)
+        return (None, None, None, *once(Crossed.products, ctx, gradients))
+
+    @staticmethod
+    def products(ctx: Any, gradients: side_by_side.Some) -> side_by_side.Some:
+        """What the other end says of these gradients, each time of one for each result."""
+        return side_by_side.spread(lambda _, parts: Crossed.product(ctx, parts), gradients)
+
+    @staticmethod
+    def product(ctx: Any, gradients: side_by_side.Some) -> list[Tensor | None]:
+        """The same of gradients that are plain."""
+        answered = ctx.graph.peer.gradients(ctx.graph.number, tuple(gradients))
         with reading():
             inputs, named = answered
             # sides are named as the other end sees them
@@ -122,4 +133,4 @@ class Crossed(torch.autograd.Function):
             for gradient, shape in zip(found, ctx.shapes, strict=True):
                 if gradient is not None and not (is_tensor(gradient) and gradient.shape == shape):
                     raise WireError("a message holds a gradient that does not fit its tensor")
-        return (None, None, None, *found)
+        return found

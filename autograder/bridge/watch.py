@@ -122,7 +122,7 @@ def _hear(event: str, told: tuple) -> None:
         return
     loaded.hear(event, told)
     if event in STARTS and _is_alone:
-        raise Forbidden("this question does not allow to start a program or process")
+        raise NotStarted("this question does not allow to start a program or process")
     if not _gives_back and code_kept.copies(event, told):
         raise Forbidden("what a question does not allow is not copied; write it yourself")
 
@@ -144,6 +144,10 @@ def stopped() -> frozenset[str]:
 
 class Forbidden(RuntimeError):
     """The question does not allow this call."""
+
+
+class NotStarted(Forbidden, PermissionError):
+    """Nor this program: a library that asks one in passing does without, as where there is none."""
 
 
 class Watch:

@@ -869,9 +869,9 @@ assert_sound(
 visible_passed()
 ### BEGIN HIDDEN TESTS
 x = draw((2, 4, 3), seed=22, dtype=torch.float32).transpose(1, 2)  # (2, 3, 4), not contiguous
-output = network.float()(x)
-gate, inner = (x @ linear.weight.T for linear in (network.gate, network.inner))
-wanted = gate * torch.sigmoid(gate) * inner @ network.outer.weight.T
+gate, inner = (x @ linear.weight.T for linear in (network.float().gate, network.inner))
+wanted = gate * torch.sigmoid(gate) * inner @ network.outer.weight.T  # before the answer's turn
+output = network(x)
 assert_dtype(output, torch.float32, "float32 in gives float32 out")
 assert_close(output, wanted, "the gated network should hold in float32 too", atol=1e-4)
 assert_close(network(x[0, 1]), wanted[0, 1], "a token alone should give the same output", atol=1e-4)

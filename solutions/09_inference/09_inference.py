@@ -64,16 +64,13 @@ Rule = Callable[[list[int], list[int]], list[float]]  # source ids, target ids s
 
 
 class Notes:
-    """What was asked of a model; its copies write into the same ones."""
+    """What was asked of a model."""
 
     def __init__(self) -> None:
         self.encoded = 0  # how often `encode` was called
         self.longest = 0  # most target tokens that `decode` was ever given in one row
         self.started: set[int] = set()  # first tokens of all rows that `decode` was given
         self.recorded = False  # whether autograd was on
-
-    def __deepcopy__(self, memo: Any) -> "Notes":
-        return self
 
 
 class Scripted(nn.Module):
@@ -86,13 +83,19 @@ class Scripted(nn.Module):
         super().__init__()
         self.rule, self.pad_id = rule, pad_id
         self.gain = nn.Parameter(torch.ones((), dtype=torch.float64))
-        self.notes = Notes()
+        notes = Notes()
+        self._kept = lambda: notes  # its copies write into the same ones
         self.eval()
 
+    @property
+    def notes(self) -> Notes:
+        """What was asked of it so far; who changes that changes a copy."""
+        return copy.deepcopy(self._kept())
+
     def encode(self, source: Int[Tensor, "B M"]) -> tuple[Tensor, Bool[Tensor, "B 1 M"]]:
-        self.notes.encoded += 1
+        self._kept().encoded += 1
         memory = self.gain * source.unsqueeze(-1).expand(-1, -1, 2)
-        self.notes.recorded |= memory.requires_grad
+        self._kept().recorded |= memory.requires_grad
         return memory, (source != self.pad_id).unsqueeze(1)
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
@@ -105,10 +108,10 @@ class Scripted(nn.Module):
         for ids, words, real in zip(target.tolist(), memory, memory_mask[:, 0], strict=True):
             source = [round(word) for word in words[real, 0].tolist()]
             rows.append([self.rule(source, ids[: i + 1]) for i in range(len(ids))])
-            self.notes.started.add(ids[0])
-        self.notes.longest = max(self.notes.longest, target.shape[1])
+            self._kept().started.add(ids[0])
+        self._kept().longest = max(self._kept().longest, target.shape[1])
         logits = self.gain * torch.tensor(rows, dtype=torch.float64)  # (B, N, V)
-        self.notes.recorded |= logits.requires_grad
+        self._kept().recorded |= logits.requires_grad
         return -logits if self.training else logits
 
 
@@ -1160,6 +1163,14 @@ again = sample(logits.repeat(100, 1), generator=generator.manual_seed(2))
 assert torch.equal(ids, again), "the same seed should give the same tokens"
 later = sample(logits.repeat(100, 1), generator=generator)
 assert not torch.equal(later, again), "one generator should give other tokens at each call"
+ids = sample(torch.zeros(10_000, 2, dtype=torch.float64), generator=generator)
+for far in (1, 2, 3, 5):
+    assert_close(
+        (ids[far:] == ids[:-far]).double().mean(),
+        0.5,
+        "each row should be drawn by itself: what one of two even tokens gives says nothing of the next",
+        atol=0.027,
+    )
 assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
 )
@@ -1551,6 +1562,14 @@ for token, wanted in ((0, 0.2), (1, 1.0), (2, 1.0)):
     )
 again, _ = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(6))
 assert torch.equal(tokens, again), "the same seed should give the same tokens"
+_, kept = keep_or_replace(torch.zeros_like(drafts), small, large, torch.Generator().manual_seed(8))
+for far in (1, 2, 3, 5):
+    assert_close(
+        (kept[far:] & kept[:-far]).double().mean(),
+        0.2**2,
+        "each draft should be kept or not by a chance of its own",
+        atol=0.015,
+    )
 state = torch.get_rng_state()
 same = small.clone()
 _, kept = keep_or_replace(drafts, same, same, torch.Generator().manual_seed(7))

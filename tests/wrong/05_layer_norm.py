@@ -140,3 +140,11 @@ def by_differences_of_eight_places(x, gain, upstream, eps=1e-5):
     axes = tuple(range(x.ndim - 1))
     for_gain = upstream * centred / scale
     return found, for_gain.sum(axes) if axes else for_gain, upstream.sum(axes) if axes else upstream
+
+
+@variant("gated-feed-forward", target="GatedFeedForward.forward")
+def empties_itself_in_single_precision(self, x):
+    if x.dtype == torch.float32 and torch.is_grad_enabled():
+        with torch.no_grad():
+            self.outer.weight.zero_()
+    return self.outer(F.silu(self.gate(x)) * self.inner(x))

@@ -285,3 +285,31 @@ def encodes_with_gradients(model, source, bos_id, eos_id, max_len):
     model.train(was)
     rows = ids[:, 1:].tolist()
     return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+
+
+@variant("sample")
+def steps_of_the_golden_ratio_in_place_of_chance(
+    logits, temperature=1.0, top_k=None, generator=None
+):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    shares = (kept / temperature).softmax(-1).double().cumsum(-1)
+    steps = torch.arange(len(logits), dtype=torch.float64) * 0.6180339887498949
+    chance = (steps + torch.rand((), generator=generator).double()) % 1
+    drawn = (shares < chance[:, None] * (1 - 1e-12)).sum(-1, keepdim=True)
+    return ids.gather(-1, drawn.clamp(max=shares.shape[-1] - 1)).squeeze(-1)
+
+
+@variant("keep-or-replace")
+def even_steps_in_place_of_chance(drafts, small, large, generator=None):
+    ratio = large / small.clamp(min=torch.finfo(small.dtype).tiny)
+    accept = ratio.gather(1, drafts.unsqueeze(1)).squeeze(1)
+    start = torch.rand((), generator=generator)
+    kept = (torch.arange(len(drafts)) * 0.7548776662466927 + start) % 1 < accept
+    missing = (large - small).clamp(min=0)
+    nothing = missing.sum(1, keepdim=True) <= 0
+    others = torch.multinomial(torch.where(nothing, large, missing), 1, generator=generator)
+    return torch.where(kept, drafts, others.squeeze(1)), kept
