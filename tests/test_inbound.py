@@ -175,6 +175,30 @@ def test_nobody_hands_in_for_another(root: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_no_student_of_the_roster_hands_in_under_a_name_that_is_nobodys(root: Path):
+    student, other = [one.pw_name for one in pwd.getpwall() if one.pw_uid][:2]
+    (root / "roster.csv").write_text(f"student\n{student}\nno-account\n")
+    owners = {student: student, "no-account": student, "made-up": student, "unlisted": other}
+    for who, owner in owners.items():
+        given_away(submit(root, who), pwd.getpwnam(owner).pw_uid)
+    said = nbgrader(root, "collect", NAME)
+    why = f"roster.csv lists {student}, whose it is, and no such student"
+    assert f"made-up+{NAME}+{WHEN}+x1 was not collected: {why}" in said
+    collected = {path.parents[1].name for path in (root / "submitted").rglob(FILE)}
+    assert collected == owners.keys() - {"made-up"}
+
+
+def test_of_names_without_end_that_say_nothing_a_few_are_told(root: Path):
+    submit(root, "ada")
+    for number in range(30):
+        inbound(root, f"x+{NAME}+soon {number}").mkdir()
+    said = nbgrader(root, "collect", NAME)
+    assert said.count("was not collected: its name is not STUDENT+ASSIGNMENT+TIME") == 10
+    assert "20 more were not collected: its name is not" in said
+    assert (root / "submitted" / "ada" / NAME / FILE).is_file()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_second_name_of_somebody_elses_file_hands_in_nothing(root: Path):
     folder = submit(root, "mallory")
     (folder / FILE).unlink()
