@@ -7,7 +7,7 @@ import os
 import pwd
 import shutil
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, rele
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
 COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
-WHEN, LATER = "2026-11-23 10:00:00.000000 UTC", "2026-11-24 10:00:00.000000 UTC"
+WHEN, LATER = "2024-11-23 10:00:00.000000 UTC", "2024-11-24 10:00:00.000000 UTC"
 FILE = "numbers.ipynb"
 
 
@@ -147,6 +147,18 @@ def test_no_time_in_a_submission_stops_an_update(root: Path):
     later = {path.parents[1].name for path in (root / "submitted").rglob("more.txt")}
     assert later == {"ada", "bela", "chidi"} and source(root).is_file()
     assert "No newer submission" in nbgrader(root, "collect", NAME, "--update")
+
+
+def test_a_clock_that_is_ahead_keeps_no_later_work_away(root: Path):
+    ahead = "9998-12-31 23:59:59.000000 UTC"
+    for who in ("ada", "bela"):
+        submit(root, who, ahead)
+    nbgrader(root, "collect", NAME)
+    now = f"{datetime.now(UTC).replace(tzinfo=None)} UTC"
+    (submit(root, "ada", now) / "more.txt").touch()
+    assert "No newer submission: bela" in nbgrader(root, "collect", NAME, "--update")
+    assert [path.parents[1].name for path in (root / "submitted").rglob("more.txt")] == ["ada"]
+    assert "No newer submission: ada" in nbgrader(root, "collect", NAME, "--update")
 
 
 def given_away(folder: Path, uid: int) -> None:

@@ -26,7 +26,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
 from shutil import rmtree
@@ -53,6 +53,7 @@ MOST = 20_000  # files, folders and links of one submission
 LONGEST = 1000  # bytes of a path in a submission; what graders put before it needs room, too
 CHUNK = 1 << 20
 MOST_NAMED = 10
+AHEAD = timedelta(days=1)  # by so much a clock may be before ours, or in a zone that is not told
 NO_NAME = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has it"
 BEGUN = ".collecting"  # in a student's place in submitted/, where no name begins with a dot
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -144,6 +145,7 @@ class SafeCollect(ExchangeCollect):
         student, when = read_name(name, self._assignment)
         why = self._why_not(student, name, path) if student and when else NO_NAME
         if when and not why:
+            when = _credible(when, self._found[name].st_ctime)
             return {"username": student, "filename": name, "timestamp": when}
         return self._nobodys(name, why)
 
@@ -245,6 +247,8 @@ class SafeCollect(ExchangeCollect):
         try:
             _remove(begun)  # what a run that was killed has left
             self.do_copy(str(Path(self.inbound_path, record["filename"])), str(begun))
+            arrived = self._found[record["filename"]].st_ctime_ns
+            os.utime(begun, ns=(arrived, arrived))
             there.parent.mkdir(parents=True, exist_ok=True)
             _put(begun, there)
         finally:
@@ -457,10 +461,20 @@ def read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
 
 def _time_of(folder: Path) -> datetime | None:
     """When a collected submission says that it was handed in; None if it says no time."""
-    with suppress(Unreadable):
+    with suppress(Unreadable, OSError):
         told = read_file(folder / STAMP, 1000).decode("utf-8", "replace").strip()
-        return _in_utc(told) or time_told(told)
+        when = _in_utc(told) or time_told(told)
+        return when and _credible(when, folder.lstat().st_mtime)
     return None
+
+
+def _credible(when: datetime, arrived: float) -> datetime:
+    """A time that a student's clock has told; of one that is yet to come when the work arrived.
+
+    With the first work of a clock that is ahead none would be newer until that time has come.
+    """
+    there = datetime.fromtimestamp(arrived, UTC).replace(tzinfo=None)
+    return there if when > there + AHEAD else when
 
 
 def _in_utc(text: str) -> datetime | None:
