@@ -342,3 +342,23 @@ def test_a_name_that_says_no_time_is_read_once(monkeypatch: pytest.MonkeyPatch):
     for _ in range(3):  # each new work has all names looked through
         assert inbound.read_name("ada+ps1+no time at all, once", NAME) == ("ada", None)
     assert len(read) == len({*read})
+
+
+def test_names_that_say_nothing_cost_no_look_after_the_first(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(20):
+        (exchange.inbound / f"a+{NAME}+soon {number}").mkdir()
+    read: list[str] = []
+    parse = inbound.parse_utc
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        exchange.submit("ada", RIGHT)
+        assert watcher.look()
+        inbound.read_name.cache_clear()  # as where there are more names than it holds
+        monkeypatch.setattr(inbound, "parse_utc", lambda text: read.append(text) or parse(text))
+        exchange.submit("bela", RIGHT)
+        assert watcher.look()
+    assert exchange.news()["graded"] == 2
+    assert not [text for text in read if "soon" in text]
+    told = [words for words in exchange.news()["troubles"] if "not collected" in words]
+    assert len(told) == 11 and sum("10 more were not collected" in words for words in told) == 1

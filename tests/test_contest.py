@@ -351,6 +351,19 @@ def test_a_folder_that_holds_no_entry_is_said(tmp_path: Path):
         contest.run(Course(tmp_path), tmp_path / "none")
 
 
+def test_what_lies_in_no_students_folder_is_named(course: Course, tmp_path: Path, capsys):
+    hand_in(tmp_path, "ada", HALF)
+    for name in ("kim.zip", "\x1b[2Jentry.py"):
+        (tmp_path / name).touch()
+    hand_in(tmp_path, ".bo", HALF)
+    for _ in range(2):  # the second time the contest's own files are there
+        assert [place.student for place in contest.run(course, tmp_path)] == ["ada"]
+        said = capsys.readouterr().out
+        assert "no entry: kim.zip lies in no student's folder" in said
+        assert "no entry: .bo: its name begins with a dot" in said
+        assert said.count("no entry: ") == 3 and "\x1b" not in said
+
+
 def test_what_is_kept_is_plain_text(course: Course, tmp_path: Path):
     hand_in(tmp_path, "ada", HALF)
     contest.run(course, tmp_path)

@@ -20,6 +20,22 @@ def test_of_two_folders_that_an_lms_takes_for_one_neither_has_the_others_grade()
     assert named == {"0": "", "1": "", "2": "bo", "3": "Muller", "4": "Müller", "": "BO"}
 
 
+@pytest.mark.parametrize(
+    "folder", ["Ada Lovelace", "Lovelace, Ada", "ADA LOVELACE", "Lovelace,  Ada", "Bo Diaz"]
+)
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_no_folder_goes_by_the_name_that_an_lms_has_of_somebody_else(folder: str, is_listed: bool):
+    known = {"1": Person("1", "77", "Ada Lovelace"), "2": Person("2", name="Diaz, Bo")}
+    people = {one: Person(one) for one in ("1", "2", folder)} if is_listed else {**known}
+    people |= {one: Person(one) for one in ("cy", folder)}
+    grades = Grades({"one": 9.0}, {(folder, "one"): 0.0, ("1", "one"): 8.0}, people=people)
+    enrol(grades, known if is_listed else None)
+    names = [row[0] for row in table(write_canvas, grades)[2:]]
+    assert sorted(names[:2]) == ["Ada Lovelace", "Diaz, Bo"]
+    others = [f"{folder} (folder)", "cy (folder)" if is_listed else "cy"]
+    assert sorted(names[2:]) == sorted(others)
+
+
 def test_names_that_a_roster_lists_are_as_they_are(tmp_path: Path):
     names = ["Muller", "Müller", "7", "007", "bo"]
     (tmp_path / "roster.csv").write_text("\n".join(["student", *names]), encoding="utf-8")

@@ -271,7 +271,7 @@ def test_no_folder_goes_by_what_an_lms_calls_somebody_else(tmp_path: Path, folde
     assert said.startswith(f"{folder}: an LMS may know somebody else by that number, login or")
     canvas = {row[-1]: row for row in table(write_canvas, grades)[2:]}
     assert canvas["3"][1:5] == ["4711", "S1", "bologin", ""] and canvas["2"][3] == "cy"
-    assert canvas["0"] == [folder, "", "", "", "", "0"]
+    assert canvas["0"] == [f"{folder} (folder)", "", "", "", "", "0"]
     moodle = {row[-1]: row[2:4] for row in table(write_moodle, grades)[1:]}
     assert moodle == {"3": ["4711", "bob@x.org"], "2": ["cy", ""], "0": ["", ""]}
 

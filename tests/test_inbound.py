@@ -7,7 +7,7 @@ import os
 import pwd
 import shutil
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, rele
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
 COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
-WHEN, LATER = "2026-11-23 10:00:00.000000 UTC", "2026-11-24 10:00:00.000000 UTC"
+WHEN, LATER = "2024-11-23 10:00:00.000000 UTC", "2024-11-24 10:00:00.000000 UTC"
 FILE = "numbers.ipynb"
 
 
@@ -149,6 +149,18 @@ def test_no_time_in_a_submission_stops_an_update(root: Path):
     assert "No newer submission" in nbgrader(root, "collect", NAME, "--update")
 
 
+def test_a_clock_that_is_ahead_keeps_no_later_work_away(root: Path):
+    ahead = "9998-12-31 23:59:59.000000 UTC"
+    for who in ("ada", "bela"):
+        submit(root, who, ahead)
+    nbgrader(root, "collect", NAME)
+    now = f"{datetime.now(UTC).replace(tzinfo=None)} UTC"
+    (submit(root, "ada", now) / "more.txt").touch()
+    assert "No newer submission: bela" in nbgrader(root, "collect", NAME, "--update")
+    assert [path.parents[1].name for path in (root / "submitted").rglob("more.txt")] == ["ada"]
+    assert "No newer submission: ada" in nbgrader(root, "collect", NAME, "--update")
+
+
 def given_away(folder: Path, uid: int) -> None:
     """Make a folder in the exchange another user's."""
     for path in (folder, *folder.iterdir()):
@@ -172,6 +184,30 @@ def test_nobody_hands_in_for_another(root: Path):
     assert "first owner is taken for the student: no-account" in said
     nbgrader(root, "collect", NAME, "--update", "--ExchangeCollect.check_owner=False")
     assert len([*(root / "submitted").rglob("forged.txt")]) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_no_student_of_the_roster_hands_in_under_a_name_that_is_nobodys(root: Path):
+    student, other = [one.pw_name for one in pwd.getpwall() if one.pw_uid][:2]
+    (root / "roster.csv").write_text(f"student\n{student}\nno-account\n")
+    owners = {student: student, "no-account": student, "made-up": student, "unlisted": other}
+    for who, owner in owners.items():
+        given_away(submit(root, who), pwd.getpwnam(owner).pw_uid)
+    said = nbgrader(root, "collect", NAME)
+    why = f"roster.csv lists {student}, whose it is, and no such student"
+    assert f"made-up+{NAME}+{WHEN}+x1 was not collected: {why}" in said
+    collected = {path.parents[1].name for path in (root / "submitted").rglob(FILE)}
+    assert collected == owners.keys() - {"made-up"}
+
+
+def test_of_names_without_end_that_say_nothing_a_few_are_told(root: Path):
+    submit(root, "ada")
+    for number in range(30):
+        inbound(root, f"x+{NAME}+soon {number}").mkdir()
+    said = nbgrader(root, "collect", NAME)
+    assert said.count("was not collected: its name is not STUDENT+ASSIGNMENT+TIME") == 10
+    assert "20 more were not collected: its name is not" in said
+    assert (root / "submitted" / "ada" / NAME / FILE).is_file()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

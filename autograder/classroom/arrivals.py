@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import Exchange
 from traitlets import TraitError
 
-from autograder.classroom.inbound import DEEPEST, MOST, SafeCollect, read_name
+from autograder.classroom.inbound import DEEPEST, MOST, NO_NAME, SafeCollect, read_name
 from autograder.classroom.outbound import SafeRelease
 from autograder.common.course import Course, CourseError, read_config
 from autograder.common.failures import in_words
@@ -71,6 +71,7 @@ class Inbound:
         self._course, self._names, self._say = course, names, say
         self._looks: dict[str, _Look] = {}
         self._done: set[str] = set()  # entries that were collected, or found not to be wanted
+        self._nobodys: dict[str, str] = {}  # of these the last, with why: they are read once
         self._changed = 0  # of the folder itself, when last looked at
         self._looked = -math.inf
         self._log = _Telling(say)
@@ -112,10 +113,16 @@ class Inbound:
         with os.scandir(path) as entries:
             for entry in entries:
                 here.add(entry.name)
-                if entry.name not in self._done and self._is_ours(entry.name):
+                if entry.name in self._done:
+                    continue
+                if self._is_ours(entry.name):
                     self._note(entry, now)
+                else:
+                    self._done.add(entry.name)
+                    self._nobodys[entry.name] = NO_NAME
         self._looks = {name: look for name, look in self._looks.items() if name in here}
         self._done &= here
+        self._nobodys = {name: why for name, why in self._nobodys.items() if name in here}
 
     def _is_ours(self, name: str) -> bool:
         return any(read_name(name, one)[1] is not None for one in self._names)
@@ -140,6 +147,7 @@ class Inbound:
         """Collect these folders; what could not be copied whole is tried again after a while."""
         collecting = _made(_Whole, self._course, assignment, self._log)
         collecting.wanted, collecting.unready, collecting.update = mine, unready, True
+        collecting.nobodys = self._nobodys
         with _in_words("collected", assignment):
             collecting.start()
         now = time.monotonic()
@@ -148,6 +156,7 @@ class Inbound:
         for name in mine & collecting.failed:
             self._looks[name] = _Look(self._looks[name].changed, now, has_all=False)
         self._done |= mine - collecting.failed
+        self._nobodys |= {name: why for name, why in collecting.refused.items() if name in mine}
         for record in collecting.src_records:
             student, name = str(record["username"]), record["filename"]
             if name not in collecting.failed:
@@ -161,11 +170,13 @@ class _Whole(SafeCollect):
 
     wanted: Collection[str] = ()  # folders of inbound/
     unready: Collection[str] = ()
+    nobodys: Mapping[str, str] = {}  # what is known to be left out, and why
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.taken: set[str] = set()  # students
         self.failed: set[str] = set()  # folders
+        self.refused: dict[str, str] = {}  # folders, with why
 
     def changed_last(self, name: str) -> float:
         """When anything in a folder was last changed, which no student sets.
@@ -195,9 +206,17 @@ class _Whole(SafeCollect):
             else super()._why_not(student, name, path)
         )
 
-    def _not_collected(self, name: str, why: str) -> None:
-        if name not in self.unready:
-            super()._not_collected(name, why)
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        name = Path(path).name
+        why = self.nobodys.get(name)
+        return super()._path_to_record(path) if why is None else self._nobodys(name, why)
+
+    def _nobodys(self, name: str, why: str) -> dict[str, Any]:
+        self.refused[name] = why
+        return super()._nobodys(name, why)
+
+    def _is_told(self, name: str) -> bool:
+        return name not in self.unready
 
     def _is_wanted(self, record: dict[str, Any], there: Path) -> bool:
         wanted = super()._is_wanted(record, there)

@@ -29,10 +29,12 @@ from typing import Any
 
 from autograder.classroom.contest_entry import Arena, Budget, Contest, Failed, Outcome, Plug, take
 from autograder.classroom.journal_lock import Lock
+from autograder.classroom.keeper import few
 from autograder.classroom.pages import inert_page
+from autograder.classroom.places import HIDDEN, SYSTEMS, kinds_in
 from autograder.common.course import Course, CourseError, private_folders, read_config
 from autograder.common.failures import in_words
-from autograder.common.names import plain, readable, say
+from autograder.common.names import plain, readable, say, shown
 from autograder.common.spreadsheet import safe
 from autograder.common.whole import require_file, write_whole
 from autograder.judge.toml_tables import checked, positive, whole
@@ -62,6 +64,8 @@ def run(course: Course, folder: Path, *, again: bool = False) -> Sequence[Place]
         again: also those that were scored before.
     """
     students = _students(folder)
+    for words in few("no entry", [*_strays(folder)]):
+        say(words)
     for name in OURS:
         with in_words(folder / name):
             require_file(folder / name)
@@ -160,6 +164,16 @@ def _students(folder: Path) -> list[str]:
     if not found:
         raise CourseError(f"{folder} holds no entry; put each at {folder}/<student>/.")
     return found
+
+
+def _strays(folder: Path) -> Iterator[str]:
+    """What lies beside the entries and may be somebody's, in words."""
+    for name, kind in kinds_in(folder):
+        if name.startswith("."):
+            if kind == "folder" and name not in HIDDEN:
+                yield f"{shown(name)}: its name begins with a dot"
+        elif kind == "file" and name not in (*OURS, *SYSTEMS):
+            yield f"{shown(name)} lies in no student's folder"
 
 
 def _is_entry(path: Path) -> bool:

@@ -37,6 +37,7 @@ from autograder.common.spreadsheet import NUMBER, safe
 from autograder.common.whole import write_table
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
+FOLDER = " (folder)"  # behind a folder's name, by which Canvas is to take nobody for its student
 
 UNWEIGHED = ("Mn", "Me", "Cf")  # signs that count nothing where names are compared loosely
 NUMBERS = Context(prec=200, Emax=MAX_EMAX, Emin=MIN_EMIN)  # each as it is, 007 and 7 the same
@@ -175,11 +176,16 @@ def write_canvas(grades: Grades, file: Any) -> None:
     head = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     writer.writerow([*head, *map(safe, grades.points)])
     writer.writerow(["    Points Possible", "", "", "", "", *map(number, grades.points.values())])
-    names = grades.known_by_folder()
+    names, shown = grades.known_by_folder(), _shown(grades)
     for person in _in_order(grades):
         login = person.login or names[person.student]
-        shown = POINTS_ROW.sub(r"\1-\2", person.name or readable(person.student))
-        row = [shown, person.lms_id, person.sis_id, login, person.section]
+        row = [
+            POINTS_ROW.sub(r"\1-\2", shown[person.student]),
+            person.lms_id,
+            person.sis_id,
+            login,
+            person.section,
+        ]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 
@@ -301,6 +307,30 @@ def _loosely(name: str) -> str:
     with suppress(ArithmeticError, ValueError):
         key = str(NUMBERS.normalize(Decimal(key))) if NUMBER.fullmatch(key) else key
     return key
+
+
+def _shown(grades: Grades) -> dict[str, str]:
+    """By student: what stands in Canvas's column of names.
+
+    Where a row's number and login find nobody, Canvas takes whoever has this name, or has it with
+    the last name first. So it is no folder's whom nobody has listed where a roster says who is who,
+    nor one that is called as somebody else.
+    """
+    owners: dict[tuple[str, ...], set[str]] = {}
+    for one in filter(lambda one: one.name, grades.people.values()):
+        owners.setdefault(_words(one.name), set()).add(one.student)
+    shown = {one.student: one.name or readable(one.student) for one in grades.people.values()}
+    for one in filter(lambda one: not one.name, grades.people.values()):
+        is_others = not owners.get(_words(shown[one.student]), set()) <= {one.student}
+        is_known = not grades.listed or one.student in grades.listed or one.lms_id
+        if is_others or not is_known:
+            shown[one.student] += FOLDER
+    return shown
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """A name by its words, in whatever order."""
+    return tuple(sorted(_loosely(name).replace(",", " ").split()))
 
 
 def _in_order(grades: Grades) -> list[Person]:

@@ -14,7 +14,9 @@ Who may hand in for whom the file system says (`c.ExchangeCollect.check_owner`):
 an account of this machine its owner alone, whoever else has made a later folder. A name that is no
 account, as where all students are one user of a JupyterHub, cannot be held against an owner. Its
 folders are taken, as nbgrader does, with a sentence; but those of one owner alone: whose folder
-has lain there longest, by a time (ctime) that no student can set.
+has lain there longest, by a time (ctime) that no student can set. Where roster.csv lists that
+owner's account, and nobody of the name, it is one that a student has made up, to be graded and
+shown what hidden tests found more often than others: its folders are not taken.
 """
 
 import math
@@ -24,8 +26,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -35,8 +37,10 @@ from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import ignore_patterns, parse_utc
 
 from autograder.classroom.gradebook import time_told
+from autograder.classroom.roster import ROSTER, roster_of
+from autograder.common.course import CourseError
 from autograder.common.failures import WHOLE_CLASS, sentence_of
-from autograder.common.names import clean_log, shown
+from autograder.common.names import clean_log, composed, shown
 from autograder.common.times import moment
 from autograder.judge.parcel import STAMP, Unreadable, read_file
 
@@ -49,6 +53,8 @@ MOST = 20_000  # files, folders and links of one submission
 LONGEST = 1000  # bytes of a path in a submission; what graders put before it needs room, too
 CHUNK = 1 << 20
 MOST_NAMED = 10
+AHEAD = timedelta(days=1)  # by so much a clock may be before ours, or in a zone that is not told
+NO_NAME = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has it"
 BEGUN = ".collecting"  # in a student's place in submitted/, where no name begins with a dot
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = os.O_RDONLY | _SAFE
@@ -104,6 +110,7 @@ class SafeCollect(ExchangeCollect):
         super().__init__(**kwargs)
         self._found: dict[str, os.stat_result] = {}  # what was looked at, by name in inbound/
         self._unchecked: set[str] = set()  # names that are no accounts
+        self._odd: dict[str, list[str]] = {}  # names in inbound/ that are left out, by why
 
     @property
     def _here(self) -> Any:
@@ -114,6 +121,7 @@ class SafeCollect(ExchangeCollect):
         """Find the newest of each student's own; a name that nobody can read is nobody's."""
         clean_log(self.log)
         super().init_src()
+        self._tell_odd()
         self.src_records = [record for record in self.src_records if record["username"]]
         if self._unchecked:
             self.log.warning(
@@ -122,16 +130,27 @@ class SafeCollect(ExchangeCollect):
                 _listed(self._unchecked),
             )
 
+    def _tell_odd(self) -> None:
+        """Say what is left out; of what students can make without end only how many there are."""
+        for why, names in self._odd.items():
+            told = sorted(filter(self._is_told, names))
+            for name in told[:MOST_NAMED]:
+                self._not_collected(name, why)
+            if more := len(told[MOST_NAMED:]):
+                self.log.warning("%d more were not collected: %s", more, why)
+
     def _path_to_record(self, path: str) -> Record:
         """What a folder's name says; without a student if it is not to be collected."""
         name = Path(path).name
         student, when = read_name(name, self._assignment)
-        why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has it"
-        if student and when:
-            why = self._why_not(student, name, path)
+        why = self._why_not(student, name, path) if student and when else NO_NAME
         if when and not why:
+            when = _credible(when, self._found[name].st_ctime)
             return {"username": student, "filename": name, "timestamp": when}
-        self._not_collected(name, why)
+        return self._nobodys(name, why)
+
+    def _nobodys(self, name: str, why: str) -> Record:
+        self._odd.setdefault(why, []).append(name)
         return {"username": "", "filename": name, "timestamp": datetime.min}
 
     def _why_not(self, student: str, name: str, path: str) -> str:
@@ -147,6 +166,8 @@ class SafeCollect(ExchangeCollect):
         try:
             account = pwd.getpwnam(student).pw_uid
         except KeyError:
+            if self._is_made_up(student, status.st_uid):
+                return f"{ROSTER} lists {_name_of(status.st_uid)}, whose it is, and no such student"
             self._unchecked.add(student)
             return ""
         if account == status.st_uid:
@@ -155,6 +176,20 @@ class SafeCollect(ExchangeCollect):
             f"it is {_name_of(status.st_uid)}'s, not {shown(student)}'s; if students have no "
             "accounts here, set c.ExchangeCollect.check_owner = False"
         )
+
+    def _is_made_up(self, student: str, owner: int) -> bool:
+        """Whether a student hands in under a name that is nobody's."""
+        listed = self._listed
+        return composed(student) not in listed and composed(_name_of(owner)) in listed
+
+    @cached_property
+    def _listed(self) -> set[str]:
+        """Whom the roster lists, if there is one."""
+        try:
+            return set(map(composed, roster_of(Path(self._here.root)) or ()))
+        except CourseError as error:
+            self.log.error("%s", error)
+            return set()
 
     def _sort_by_timestamp(self, records: list[Record]) -> list[Record]:
         """One student's, the newest first; of several owners only the first one's."""
@@ -212,6 +247,8 @@ class SafeCollect(ExchangeCollect):
         try:
             _remove(begun)  # what a run that was killed has left
             self.do_copy(str(Path(self.inbound_path, record["filename"])), str(begun))
+            arrived = self._found[record["filename"]].st_ctime_ns
+            os.utime(begun, ns=(arrived, arrived))
             there.parent.mkdir(parents=True, exist_ok=True)
             _put(begun, there)
         finally:
@@ -325,6 +362,10 @@ class SafeCollect(ExchangeCollect):
         if self._here.groupshared:
             path.chmod(path.stat().st_mode & 0o7777 | mode)
 
+    def _is_told(self, name: str) -> bool:
+        """Whether it is said that this is left out."""
+        return True
+
     def _not_collected(self, name: str, why: str) -> None:
         self.log.warning("%s was not collected: %s", shown(name), why)
 
@@ -420,10 +461,20 @@ def read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
 
 def _time_of(folder: Path) -> datetime | None:
     """When a collected submission says that it was handed in; None if it says no time."""
-    with suppress(Unreadable):
+    with suppress(Unreadable, OSError):
         told = read_file(folder / STAMP, 1000).decode("utf-8", "replace").strip()
-        return _in_utc(told) or time_told(told)
+        when = _in_utc(told) or time_told(told)
+        return when and _credible(when, folder.lstat().st_mtime)
     return None
+
+
+def _credible(when: datetime, arrived: float) -> datetime:
+    """A time that a student's clock has told; of one that is yet to come when the work arrived.
+
+    With the first work of a clock that is ahead none would be newer until that time has come.
+    """
+    there = datetime.fromtimestamp(arrived, UTC).replace(tzinfo=None)
+    return there if when > there + AHEAD else when
 
 
 def _in_utc(text: str) -> datetime | None:
