@@ -23,6 +23,7 @@ SMALL = 50  # parts of an object that is told wherever it stands
 NUMBERS = (bool, int, float, complex)
 KEYS = (str, int, bool, bytes, type(None))
 CHANGES, HANDS_OVER = " changes", " hands over"  # after the label of the call that does it
+RAISES = " raises "  # before the name of what an exception of it carries
 WITH = " with "  # after a label: what its value has in places, "nan" or "inf", in a note of its own
 HOLDS = "holds "  # before the name of a module's parameter or buffer
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
@@ -35,14 +36,14 @@ class Beside:
         self.peer = peer
         self.kept: list[Crossing] = []
 
-    def note(self, label: str, value: Any) -> None:
-        """Keep in outline what came from an answer."""
+    def note(self, label: str, value: Any, *, gaps_only: bool = False) -> None:
+        """Keep in outline what came from an answer, or only what it has in places."""
         is_wanted = self.peer.transcript.crossings is not None and not self.peer.is_free
         if is_wanted and len(self.kept) < MOST:
             outline = _Outline(self.peer.records.shape)
             made = outline.of(value, 0)
             if made is not None:
-                self.kept.append(Crossing(label, (), made))
+                self.kept.append(Crossing(label, (), 1.0 if gaps_only else made))
                 gaps = sorted(outline.gaps)
                 self.kept += (Crossing(f"{label}{WITH}{gap}", (), 1.0) for gap in gaps)
 

@@ -14,6 +14,17 @@ from tests.judge.test_nothing import BUFFER, SETUP, course
 DOUBLE = "def f(x):\n    return x * 2"
 NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
 SOME = "    y = x * 5.0\n    y[1:] = GAP\n"  # the first is right
+RAISED = """\
+try:
+    f()
+except Exception as error:
+    assert not abs({} - 2) > 1e-6"""
+ERROR = """\
+class E(Exception):
+    def __init__(self, text, much):
+        super().__init__(text)
+        self.much = much
+"""
 WRONG = {
     "an array": (DOUBLE, NEAR, f"def f(x):\n{SOME}    return y"),
     "half precision": (
@@ -96,6 +107,41 @@ WRONG = {
         "def f(g, x):\n    g(x * 2)",
         "seen = []\nf(seen.append, x)\nassert not (abs(seen[0] - x * 2) > 1e-6).any()",
         f"def f(g, x):\n{SOME}    g(y)",
+    ),
+    "an object that was handed over": (
+        "def f(g):\n    g.v = 2.0",
+        "g = Given(1.0)\nf(g)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g):\n    g.v = GAP",
+    ),
+    "an object that stays with the test": (
+        "def f(g):\n    g.v = 2.0",
+        "g = Given(1.0)\ng.own = {}.get\nf(g)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g):\n    g.v = GAP",
+    ),
+    "what an object held while it called": (
+        "def f(g, now):\n    g.v = 2.0\n    now()",
+        "g = Given(1.0)\nf(g, lambda: None)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g, now):\n    g.v = GAP\n    now()",
+    ),
+    "what an exception was made with": (
+        "def f():\n    raise ValueError(2.0)",
+        RAISED.format("error.args[0]"),
+        "def f():\n    raise ValueError(GAP)",
+    ),
+    "what an exception says": (
+        "def f():\n    raise ValueError(2.0)",
+        RAISED.format("float(str(error))"),
+        "def f():\n    raise ValueError(GAP)",
+    ),
+    "what an exception carries": (
+        ERROR + "def f():\n    raise E('no', 2.0)",
+        RAISED.format("error.much"),
+        ERROR + "def f():\n    raise E('no', GAP)",
+    ),
+    "what an exception reckons": (
+        ERROR + "def f():\n    raise E('no', 2.0)",
+        RAISED.format("error.much"),
+        "class E(Exception):\n    much = property(lambda self: GAP)\ndef f():\n    raise E",
     ),
     "what stands under a name": (
         "f = [1.0, 2.0]",
@@ -205,6 +251,22 @@ BESIDE = {
         "def f(g, x):\n    g(x * 2, 0.0)",
         "seen = []\nf(lambda y, z: seen.append((y, z)), x)\nassert np.allclose(seen[0][0], x * 2)",
         "def f(g, x):\n    g(x * 2, np.nan)",
+    ),
+    "an object that was handed over": (
+        "def f(g):\n    g.v = [2.0, 0.0]",
+        "g = Given(1.0)\nf(g)\nassert g.v[0] == 2",
+        "def f(g):\n    g.v = [2.0, np.nan]",
+    ),
+    "a mark of its own in such an object": (
+        "def f(g, x):\n    g.v = max(g.v, x)",
+        "g = Given(1.0)\nf(g, 3.0)\nf(g, 2.0)\nassert g.v == 3",
+        "def f(g, x):\n    last = getattr(g, 'w', np.inf)\n    g.w = np.inf\n"
+        "    g.v = max(g.v, x) if last == np.inf else 0.0",
+    ),
+    "what an exception carries": (
+        "def f():\n    raise ValueError(0.0, 2.0)",
+        RAISED.format("error.args[1]"),
+        "def f():\n    raise ValueError(np.nan, 2.0)",
     ),
 }
 
