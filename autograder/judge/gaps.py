@@ -21,7 +21,8 @@ from itertools import chain
 from typing import Any
 
 from autograder.bridge import based
-from autograder.bridge.outline import WITH
+from autograder.bridge.outline import CHANGES, HANDS_OVER, WITH
+from autograder.bridge.reference import given_by
 from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Transcript
@@ -96,6 +97,7 @@ class Gaps:
         Or if it has numbers in a call, where the answer gives them in a way of its own.
         """
         known = {one.what for one in ours}
+        known |= {_by_method(what) for what in known if CHANGES in what}
         known |= {call.what for call in calls if self._is_number(call.outcome)}
         kinds = {name for name in ("nan", "inf") if getattr(self, name)}
         for one in theirs:
@@ -313,6 +315,16 @@ def _is_tuple(value: Any) -> bool:
 def _parts(value: Any) -> Iterable[Any]:
     """What one meets who goes through it, and what a table has besides."""
     return [*value, *value.values()] if type(value) is dict else value
+
+
+def _by_method(label: str) -> str:
+    """What a change of an object's attribute goes by where the object stays with the test.
+
+    So it does for an answer, where the reference changes it by its methods alone.
+    """
+    call, _, attribute = label.partition(CHANGES)
+    _, gap, kind = attribute.partition(WITH)
+    return given_by(call) + HANDS_OVER + gap + kind
 
 
 def _is(one: Any, other: Any) -> bool:

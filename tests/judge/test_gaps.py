@@ -188,6 +188,29 @@ def test_nan_in_places_that_a_test_looks_at_earns_nothing(task: Any, way: str) -
     assert found.told.startswith(f"A test failed: {WORDS}")
 
 
+SAFE = """\
+class Safe:
+    def __init__(self):
+        self._sum = 0.0
+    def add(self, x):
+        self._sum += x
+    @property
+    def sum(self):
+        return self._sum
+"""
+
+
+@pytest.mark.parametrize("reference", ["s.add(2.0)", "s.add(1.0)\n    s.add(1.0)"])
+def test_nan_by_a_method_of_an_object_that_was_handed_over_earns_nothing(
+    task: Any, reference: str
+) -> None:
+    test = "s = Safe()\nf(s)\nassert not abs(s.sum - 2) > 1e-6"
+    cells = [("look", SAFE), ("asked", f"def f(s):\n    {reference}"), ("t_asked", test, 2)]
+    made = task(cells)
+    assert made.scores() == made.scores(asked="def f(s):\n    s.add(3.0)\n    s.add(-1.0)")
+    assert made.scores(asked="def f(s):\n    s.add(float('nan'))") == {"t_asked": 0}
+
+
 @pytest.mark.parametrize(
     "given", ["float('inf')", "-float('inf')", "np.float64('inf')", "x * np.inf"]
 )
