@@ -260,7 +260,9 @@ class _Filler:
         numpy: Any = sys.modules.get("numpy")
         if numpy is None or not issubclass(type(value), numpy.inexact):
             return value
-        return value if self.gaps.is_sound(complex(value)) else type(value)(_far(value))
+        if self.gaps.is_sound(complex(value)):
+            return value
+        return type(value)(_far(value, FAR_OF_HALF if value.dtype.itemsize == 2 else FAR))
 
     def _array(self, library: Any, value: Any) -> Any:
         """A tensor's graph goes on through its numbers."""
@@ -303,8 +305,8 @@ def _has_floats(value: Any) -> bool:
     return value.dtype.is_floating_point or value.dtype.is_complex
 
 
-def _far(value: Any) -> float:
-    return -FAR if value == -float("inf") else FAR
+def _far(value: Any, far: float = FAR) -> float:
+    return -far if value == -float("inf") else far
 
 
 def _is_tuple(value: Any) -> bool:

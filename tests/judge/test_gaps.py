@@ -220,6 +220,12 @@ def test_infinity_that_is_near_to_whatever_one_claims_earns_nothing(task: Any, g
     assert made.verdicts(asked=f"def f(x):\n    return {given}")["t_asked"].score == 0
 
 
+def test_infinity_of_half_precision_that_equals_all_large_numbers_earns_nothing(task: Any) -> None:
+    made = course(task, "def f(x):\n    return sum(x)", "assert f([-4e4, -6e4]) == -100000")
+    assert made.scores(asked="def f(x):\n    return np.sum(x)") == {"t_asked": 2}
+    assert made.scores(asked="def f(x):\n    return np.float16('-inf')") == {"t_asked": 0}
+
+
 def test_points_that_places_without_a_number_bring_are_lost_alone(task: Any) -> None:
     test = "sum(not abs(a - b) > 1e-6 for a, b in zip(f(x), [0.0, 2.0]))"
     made = course(task, "def f(x):\n    return [0.0, 2.0]", test)
