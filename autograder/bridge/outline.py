@@ -26,6 +26,7 @@ CHANGES, HANDS_OVER = " changes", " hands over"  # after the label of the call t
 RAISES = " raises "  # before the name of what an exception of it carries
 WITH = " with "  # after a label: what its value has in places, "nan" or "inf", in a note of its own
 HOLDS = "holds "  # before the name of a module's parameter or buffer
+TEXTS = {"nan": {"nan"}, "inf": {"inf"}, "infinity": {"inf"}}  # of a number that is none
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 
 
@@ -57,8 +58,10 @@ def outline(value: Any, shape_of: Callable[[type], shapes.Shape]) -> Any:
 
 
 def _gaps_in(value: Any) -> set[str]:
-    """Of a number, an array or a tensor, whether NaN or infinity stand in it: "nan", "inf"."""
+    """Of a number, its text, an array or a tensor, whether NaN or infinity stand in it."""
     found = set[str]()
+    if type(value) is str:
+        return TEXTS.get(value[:20].strip().lower().lstrip("+-"), found)
     if type(value) in (float, complex):
         found |= {"nan"} if cmath.isnan(value) else found
         return found | ({"inf"} if cmath.isinf(value) else found)
@@ -98,9 +101,9 @@ class _Outline:
         kind = type(value)
         if self.parts > MOST_PARTS or depth > DEEPEST:
             return None
-        if kind in NUMBERS:
-            self.gaps |= _gaps_in(value) if kind in (float, complex) else set()
-            return value
+        if kind in NUMBERS or kind is str:
+            self.gaps |= _gaps_in(value) if kind in (float, complex, str) else set()
+            return None if kind is str else value
         if based.is_value(value):
             return self.of(based.as_plain(value), depth + 1)
         if remote_of(value) is not None:

@@ -87,14 +87,15 @@ class Thrown:
         error: Any = self.peer.errors.make(told, args, words, is_tame=not self.peer.runs_test)
         errors.carry(error, told.get("carries"), seen)
         error.__dict__.update(raised=raised, through=told["id"])
-        self._join(error, told.get("causes"))
+        self._join(error, told.get("causes"), seen)
         return error
 
-    def _join(self, error: BaseException, causes: Any) -> None:
+    def _join(self, error: BaseException, causes: Any, seen: Callable[[str, Any], Any]) -> None:
         """Tell an exception, made here, what it was raised from; each of these is made here too."""
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
             text = str(told["text"])[:MAX_TEXT]
-            made = self.peer.errors.make(told, errors.read_arguments(told["args"], text), text)
+            args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
+            made = self.peer.errors.make(told, args, seen("cause", text))
             BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
             error = made
 

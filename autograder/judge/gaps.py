@@ -74,7 +74,8 @@ class Gaps:
         """The first call with one where the reference has a number; both as they are kept.
 
         An answer may make its calls in another way: then the reference has to have a number there
-        in every call of that name.
+        in every call of that name, or of a method of that name: what gives itself in the place of
+        another object goes by another way.
         """
         theirs, ours = with_steps(theirs), with_steps(ours)
         if [call.what for call in theirs] == [call.what for call in ours]:
@@ -82,9 +83,10 @@ class Gaps:
             return next((one for one, our in pairs if self._lacks(one.outcome, our.outcome)), None)
         by_name: dict[str, list[Any]] = {}
         for call in ours:
-            by_name.setdefault(call.what, []).append(call.outcome)
+            for name in {call.what, _last(call.what)}:
+                by_name.setdefault(name, []).append(call.outcome)
         for call in theirs:
-            known = by_name.get(call.what, ())
+            known = by_name.get(call.what) or by_name.get(_last(call.what), ())
             if known and all(self._lacks(call.outcome, our) for our in known):
                 return call
         return None
@@ -317,6 +319,11 @@ def _is_tuple(value: Any) -> bool:
 def _parts(value: Any) -> Iterable[Any]:
     """What one meets who goes through it, and what a table has besides."""
     return [*value, *value.values()] if type(value) is dict else value
+
+
+def _last(label: str) -> str:
+    """The name of a method or attribute alone, with its dot; a label that has none as it is."""
+    return label[label.rfind(".") :] if "." in label else label
 
 
 def _by_method(label: str) -> str:

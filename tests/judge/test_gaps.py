@@ -25,6 +25,15 @@ class E(Exception):
         super().__init__(text)
         self.much = much
 """
+OWN = """\
+class A:
+    def __init__(self, n):
+        self.n = n
+    def __add__(self, o):
+        return {}
+    def __float__(self):
+        return {}
+"""
 WRONG = {
     "an array": (DOUBLE, NEAR, f"def f(x):\n{SOME}    return y"),
     "half precision": (
@@ -142,6 +151,21 @@ WRONG = {
         ERROR + "def f():\n    raise E('no', 2.0)",
         RAISED.format("error.much"),
         "class E(Exception):\n    much = property(lambda self: GAP)\ndef f():\n    raise E",
+    ),
+    "what an exception was raised from": (
+        "def f():\n    raise KeyError from ValueError(2.0)",
+        RAISED.format("error.__cause__.args[0]"),
+        "def f():\n    raise KeyError from ValueError(GAP)",
+    ),
+    "a text that was written": (
+        "def f(out):\n    print(2.0, file=out)",
+        "import io\nout = io.StringIO()\nf(out)\nassert not abs(float(out.getvalue()) - 2) > 1e-6",
+        "def f(out):\n    print(GAP, file=out)",
+    ),
+    "what gives itself in the place of another": (
+        OWN.format("A(self.n + o.n)", "self.n"),
+        "assert not abs(float(A(1.0) + A(1.0)) - 2) > 1e-6",
+        OWN.format("self", "GAP"),
     ),
     "what stands under a name": (
         "f = [1.0, 2.0]",
