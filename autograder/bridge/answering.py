@@ -239,6 +239,8 @@ class Answering:
         if not self.peer.is_free and touched.is_set(target, name):
             if not self.peer.changing.may_set(target):
                 return YOURS
+            call = getattr(self.peer.open[-1], "call", None)
+            self.peer.leaving.sets(call, target, {name: value})
             with self.peer.changing.watched(target, "__setattr__"):
                 return setattr(target, name, value)
         self._permit_change(target, name)

@@ -142,6 +142,7 @@ class Asking:
                 moved = [message.encoder.kept[place] for place in sorted(message.moved)]
                 self.peer.beside.note(label + CHANGES, moved)
                 self._fill_in(message)
+            self.peer.leaving.behind(message, label)
             incoming.begin(told)
             value = incoming.value(frame.tree.get("r"))
             if message.noted or message.holders:
@@ -152,7 +153,8 @@ class Asking:
             for number in frame.tree.get("drop") or []:
                 self.peer.forget(number)
             if "e" in frame.tree:
-                error = self.peer.thrown.error(frame.tree["e"])
+                seen = self.peer.leaving.raising(label)
+                error = self.peer.thrown.error(frame.tree["e"], seen)
         if error is not None:
             self.peer.transcript.record(label, outcome_of(error), changed)
             method = (message.frame.tree.get("p") or [None])[-1]

@@ -222,8 +222,16 @@ def _left_out() -> Any:
     return contextlib.suppress(Exception, SystemExit, KeyboardInterrupt)
 
 
-def carry(error: BaseException, told: Any) -> None:
-    """Give an exception what another carries along; Python's own attributes stay as they are."""
+def as_told(_: str, value: Any) -> Any:
+    """A part of an exception, by its name, as it was told."""
+    return value
+
+
+def carry(error: BaseException, told: Any, seen: Callable[[str, Any], Any] = as_told) -> None:
+    """Give an exception what another carries along; Python's own attributes stay as they are.
+
+    `seen` makes of each part, which has a name, what it carries here.
+    """
     hidden: dict[str, Any] = {}  # what the class of the instructor's finds by itself
     for name, node in list(told.items())[:MAX_CARRIED] if isinstance(told, dict) else ():
         if not _is_public(name):
@@ -232,11 +240,11 @@ def carry(error: BaseException, told: Any) -> None:
         with contextlib.suppress(WireError):
             if owner is not None and name_of(owner):
                 if name in NAMED and getattr(error, name) is None:
-                    setattr(error, name, value_of(node))
+                    setattr(error, name, seen(name, value_of(node)))
             elif owner is not None and hasattr(vars(owner)[name], "__set__"):
-                hidden[name] = value_of(node)
+                hidden[name] = seen(name, value_of(node))
             else:
-                error.__dict__[name] = value_of(node)
+                error.__dict__[name] = seen(name, value_of(node))
     if hidden:
         kind: Any = type(type(error).__name__, (type(error),), hidden)
         object.__setattr__(error, "__class__", kind)

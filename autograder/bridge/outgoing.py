@@ -53,6 +53,7 @@ class Outgoing:
         self.added = -MAX_OF_ONE  # the place of the first that is new among them
         self.holders: dict[int, str] = {}  # labels of objects and their lists, by id
         self.noted: list[str] = []  # objects that the call has changed
+        self.set_in: dict[int, tuple[Any, set[str]]] = {}  # these, with names of what it has set
 
     def aliases(self) -> "PlainEncoder":
         """What writes parts that a test has put into a value that is shared."""

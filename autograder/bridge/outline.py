@@ -23,8 +23,10 @@ SMALL = 50  # parts of an object that is told wherever it stands
 NUMBERS = (bool, int, float, complex)
 KEYS = (str, int, bool, bytes, type(None))
 CHANGES, HANDS_OVER = " changes", " hands over"  # after the label of the call that does it
+RAISES = " raises "  # before the name of what an exception of it carries
 WITH = " with "  # after a label: what its value has in places, "nan" or "inf", in a note of its own
 HOLDS = "holds "  # before the name of a module's parameter or buffer
+TEXTS = {"nan": {"nan"}, "inf": {"inf"}, "infinity": {"inf"}}  # of a number that is none
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 
 
@@ -35,14 +37,14 @@ class Beside:
         self.peer = peer
         self.kept: list[Crossing] = []
 
-    def note(self, label: str, value: Any) -> None:
-        """Keep in outline what came from an answer."""
+    def note(self, label: str, value: Any, *, gaps_only: bool = False) -> None:
+        """Keep in outline what came from an answer, or only what it has in places."""
         is_wanted = self.peer.transcript.crossings is not None and not self.peer.is_free
         if is_wanted and len(self.kept) < MOST:
             outline = _Outline(self.peer.records.shape)
             made = outline.of(value, 0)
             if made is not None:
-                self.kept.append(Crossing(label, (), made))
+                self.kept.append(Crossing(label, (), 1.0 if gaps_only else made))
                 gaps = sorted(outline.gaps)
                 self.kept += (Crossing(f"{label}{WITH}{gap}", (), 1.0) for gap in gaps)
 
@@ -56,8 +58,10 @@ def outline(value: Any, shape_of: Callable[[type], shapes.Shape]) -> Any:
 
 
 def _gaps_in(value: Any) -> set[str]:
-    """Of a number, an array or a tensor, whether NaN or infinity stand in it: "nan", "inf"."""
+    """Of a number, its text, an array or a tensor, whether NaN or infinity stand in it."""
     found = set[str]()
+    if type(value) is str:
+        return TEXTS.get(value[:20].strip().lower().lstrip("+-"), found)
     if type(value) in (float, complex):
         found |= {"nan"} if cmath.isnan(value) else found
         return found | ({"inf"} if cmath.isinf(value) else found)
@@ -97,9 +101,9 @@ class _Outline:
         kind = type(value)
         if self.parts > MOST_PARTS or depth > DEEPEST:
             return None
-        if kind in NUMBERS:
-            self.gaps |= _gaps_in(value) if kind in (float, complex) else set()
-            return value
+        if kind in NUMBERS or kind is str:
+            self.gaps |= _gaps_in(value) if kind in (float, complex, str) else set()
+            return None if kind is str else value
         if based.is_value(value):
             return self.of(based.as_plain(value), depth + 1)
         if remote_of(value) is not None:

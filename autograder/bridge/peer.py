@@ -21,6 +21,7 @@ from autograder.bridge.answering import Answering
 from autograder.bridge.asking import Asking
 from autograder.bridge.changing import Changing
 from autograder.bridge.incoming import Incoming
+from autograder.bridge.leaving import Leaving
 from autograder.bridge.lent import Borrowed
 from autograder.bridge.line import Gone, Line, left_on
 from autograder.bridge.loaded import Ran
@@ -86,6 +87,7 @@ class Peer:
         self.asking = Asking(self)
         self.answering = Answering(self)
         self.changing = Changing(self)
+        self.leaving = Leaving(self)
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
         # raises what there is to say against a value that a test is given under a label

@@ -446,6 +446,7 @@ class Records:
             self._forget(known)
             known.value = object.__new__(type(value))
             self._keep(known)
+        self.peer.leaving.sets(call, known.value, told)
         self._put(known, told, same)
 
     def _put(self, known: Known, told: dict[str, Any], same: list[Any]) -> None:

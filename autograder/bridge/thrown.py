@@ -1,5 +1,6 @@
 """Exceptions on their way through the line: told by their kind and text, raised anew."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import errors
@@ -65,8 +66,13 @@ class Thrown:
             cause = cause.__cause__
         return found
 
-    def error(self, told: Any) -> BaseException:
-        """The exception to raise here for one that the other end raised."""
+    def error(self, told: Any, seen: Callable[[str, Any], Any] = errors.as_told) -> BaseException:
+        """The exception to raise here for one that the other end raised.
+
+        Args:
+            told: what its end says of it.
+            seen: makes of each part of it, which has a name, what it carries here.
+        """
         if "yours" in told:
             if told["yours"] not in self.raised:
                 raise WireError("a message refers to an exception that is gone")
@@ -74,18 +80,22 @@ class Thrown:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        args = errors.read_arguments(told["args"], text)
-        error: Any = self.peer.errors.make(told, args, text, is_tame=not self.peer.runs_test)
-        errors.carry(error, told.get("carries"))
+        args = [
+            seen(str(n), one) for n, one in enumerate(errors.read_arguments(told["args"], text))
+        ]
+        words = seen("text", text)
+        error: Any = self.peer.errors.make(told, args, words, is_tame=not self.peer.runs_test)
+        errors.carry(error, told.get("carries"), seen)
         error.__dict__.update(raised=raised, through=told["id"])
-        self._join(error, told.get("causes"))
+        self._join(error, told.get("causes"), seen)
         return error
 
-    def _join(self, error: BaseException, causes: Any) -> None:
+    def _join(self, error: BaseException, causes: Any, seen: Callable[[str, Any], Any]) -> None:
         """Tell an exception, made here, what it was raised from; each of these is made here too."""
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
             text = str(told["text"])[:MAX_TEXT]
-            made = self.peer.errors.make(told, errors.read_arguments(told["args"], text), text)
+            args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
+            made = self.peer.errors.make(told, args, seen("cause", text))
             BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
             error = made
 

@@ -21,7 +21,8 @@ from itertools import chain
 from typing import Any
 
 from autograder.bridge import based
-from autograder.bridge.outline import WITH
+from autograder.bridge.outline import CHANGES, HANDS_OVER, WITH
+from autograder.bridge.reference import given_by
 from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Transcript
@@ -73,7 +74,8 @@ class Gaps:
         """The first call with one where the reference has a number; both as they are kept.
 
         An answer may make its calls in another way: then the reference has to have a number there
-        in every call of that name.
+        in every call of that name, or of a method of that name: what gives itself in the place of
+        another object goes by another way.
         """
         theirs, ours = with_steps(theirs), with_steps(ours)
         if [call.what for call in theirs] == [call.what for call in ours]:
@@ -81,9 +83,10 @@ class Gaps:
             return next((one for one, our in pairs if self._lacks(one.outcome, our.outcome)), None)
         by_name: dict[str, list[Any]] = {}
         for call in ours:
-            by_name.setdefault(call.what, []).append(call.outcome)
+            for name in {call.what, _last(call.what)}:
+                by_name.setdefault(name, []).append(call.outcome)
         for call in theirs:
-            known = by_name.get(call.what, ())
+            known = by_name.get(call.what) or by_name.get(_last(call.what), ())
             if known and all(self._lacks(call.outcome, our) for our in known):
                 return call
         return None
@@ -96,6 +99,7 @@ class Gaps:
         Or if it has numbers in a call, where the answer gives them in a way of its own.
         """
         known = {one.what for one in ours}
+        known |= {_by_method(what) for what in known if CHANGES in what}
         known |= {call.what for call in calls if self._is_number(call.outcome)}
         kinds = {name for name in ("nan", "inf") if getattr(self, name)}
         for one in theirs:
@@ -258,7 +262,9 @@ class _Filler:
         numpy: Any = sys.modules.get("numpy")
         if numpy is None or not issubclass(type(value), numpy.inexact):
             return value
-        return value if self.gaps.is_sound(complex(value)) else type(value)(_far(value))
+        if self.gaps.is_sound(complex(value)):
+            return value
+        return type(value)(_far(value, FAR_OF_HALF if value.dtype.itemsize == 2 else FAR))
 
     def _array(self, library: Any, value: Any) -> Any:
         """A tensor's graph goes on through its numbers."""
@@ -301,8 +307,8 @@ def _has_floats(value: Any) -> bool:
     return value.dtype.is_floating_point or value.dtype.is_complex
 
 
-def _far(value: Any) -> float:
-    return -FAR if value == -float("inf") else FAR
+def _far(value: Any, far: float = FAR) -> float:
+    return -far if value == -float("inf") else far
 
 
 def _is_tuple(value: Any) -> bool:
@@ -313,6 +319,21 @@ def _is_tuple(value: Any) -> bool:
 def _parts(value: Any) -> Iterable[Any]:
     """What one meets who goes through it, and what a table has besides."""
     return [*value, *value.values()] if type(value) is dict else value
+
+
+def _last(label: str) -> str:
+    """The name of a method or attribute alone, with its dot; a label that has none as it is."""
+    return label[label.rfind(".") :] if "." in label else label
+
+
+def _by_method(label: str) -> str:
+    """What a change of an object's attribute goes by where the object stays with the test.
+
+    So it does for an answer, where the reference changes it by its methods alone.
+    """
+    call, _, attribute = label.partition(CHANGES)
+    _, gap, kind = attribute.partition(WITH)
+    return given_by(call) + HANDS_OVER + gap + kind
 
 
 def _is(one: Any, other: Any) -> bool:

@@ -188,6 +188,11 @@ class _Shares(NamedTuple):
         return max(self.ids, self.names) >= 0.5
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it holds all of it, as a file does that several were put together in."""
+        return self.ids == self.names == 1 and self.texts > 0.5
+
+    @property
     def is_nothing(self) -> bool:
         """Whether it is something else altogether; some texts stand in many notebooks."""
         return not self.ids and not self.names and self.texts <= 0.5
@@ -224,7 +229,7 @@ def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
             reason = str(error)
     if script is not None and not is_other and _has_answers(script):
         return script
-    found = list(_matching(box, notebook, assignment))
+    found = list(_matching(box, notebook, assignment)) or list(_whole(box, notebook))
     if script is not None and not (is_other and len(found) == 1):  # is another one finished?
         found = [one for one in found if _has_answers(one[1].assembled(notebook))]
     if len(found) == 1:
@@ -269,3 +274,12 @@ def _matching(box: _Box, notebook: Notebook, assignment: Assignment) -> Iterator
             continue
         if _shares(found, notebook).is_half:
             yield name, found
+
+
+def _whole(box: _Box, notebook: Notebook) -> Iterator[tuple[str, _Read]]:
+    """Files of other names that hold all of this notebook, graded as another one or not."""
+    for name in box.parcel.files:
+        if name != f"{notebook.name}.ipynb" and NOTEBOOK.search(name):
+            with suppress(Unreadable):
+                if _shares(box.read(name), notebook).is_whole:
+                    yield name, box.read(name)

@@ -99,10 +99,12 @@ def _held(label: str) -> str:
 def with_steps(transcript: Transcript) -> Transcript:
     """A transcript in which an iterator that a test has gone through is the list of its steps."""
     made: list[Crossing] = []
-    latest: dict[str, int] = {}  # what gave an iterator, by the label of that
+    latest: dict[str, int] = {}  # what gave an iterator or entries, by the label of that
     steps: dict[int, list[Any]] = {}
+    items: dict[int, list[Any]] = {}  # of what is gone through by its entries
     for call in transcript:
         source = call.what.removesuffix(STEP).removesuffix(STEPS + GIVEN).removesuffix(STEPS)
+        source = source.removesuffix(ITEM)
         at = latest.get(source, -1)
         if call.what.endswith(STEP) and at >= 0:
             found = steps.setdefault(at, [])
@@ -112,8 +114,10 @@ def with_steps(transcript: Transcript) -> Transcript:
             if isinstance(call.outcome, Opaque):
                 own = call.what.removeprefix("get ")
                 latest[own] = latest[own + GIVEN] = len(made)
+            if call.what.endswith(ITEM) and at >= 0:
+                items.setdefault(at, []).extend([] if _is_end(call) else [call.outcome])
             made.append(call)
-    for at, found in steps.items():
+    for at, found in (items | steps).items():
         made[at] = replace(made[at], outcome=found)
     return _with_ends(made)
 

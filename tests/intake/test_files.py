@@ -112,6 +112,18 @@ def test_which_file_is_which_notebook_goes_by_its_cells_before_its_name(
     assert all(name in " ".join(read(box, parts).notes) for name in left)
 
 
+@pytest.mark.parametrize("name", ["all", "part1", "part2", "Part 2"])
+def test_notebooks_that_were_put_together_in_one_file_are_graded_from_it(
+    box: Path, parts: Assignment, name: str
+):
+    one, other = part(FIRST), part(SECOND)
+    for first, second in ((one, other), (other, one)):
+        put(box, first | {"cells": [*first["cells"], *second["cells"]]}, f"{name}.ipynb")
+        found = read(box, parts)
+        assert [list(one.answers.values()) for one in found.scripts] == [[FIRST], [SECOND]]
+        assert not any(one.missing or one.reason for one in found.scripts)
+
+
 @pytest.mark.parametrize("change", [dict, stripped])
 def test_notebooks_with_the_same_marks_are_told_apart_by_what_else_they_hold(
     box: Path, tmp_path: Path, change: Callable

@@ -14,6 +14,26 @@ from tests.judge.test_nothing import BUFFER, SETUP, course
 DOUBLE = "def f(x):\n    return x * 2"
 NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
 SOME = "    y = x * 5.0\n    y[1:] = GAP\n"  # the first is right
+RAISED = """\
+try:
+    f()
+except Exception as error:
+    assert not abs({} - 2) > 1e-6"""
+ERROR = """\
+class E(Exception):
+    def __init__(self, text, much):
+        super().__init__(text)
+        self.much = much
+"""
+OWN = """\
+class A:
+    def __init__(self, n):
+        self.n = n
+    def __add__(self, o):
+        return {}
+    def __float__(self):
+        return {}
+"""
 WRONG = {
     "an array": (DOUBLE, NEAR, f"def f(x):\n{SOME}    return y"),
     "half precision": (
@@ -97,6 +117,56 @@ WRONG = {
         "seen = []\nf(seen.append, x)\nassert not (abs(seen[0] - x * 2) > 1e-6).any()",
         f"def f(g, x):\n{SOME}    g(y)",
     ),
+    "an object that was handed over": (
+        "def f(g):\n    g.v = 2.0",
+        "g = Given(1.0)\nf(g)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g):\n    g.v = GAP",
+    ),
+    "an object that stays with the test": (
+        "def f(g):\n    g.v = 2.0",
+        "g = Given(1.0)\ng.own = {}.get\nf(g)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g):\n    g.v = GAP",
+    ),
+    "what an object held while it called": (
+        "def f(g, now):\n    g.v = 2.0\n    now()",
+        "g = Given(1.0)\nf(g, lambda: None)\nassert not abs(g.v - 2) > 1e-6",
+        "def f(g, now):\n    g.v = GAP\n    now()",
+    ),
+    "what an exception was made with": (
+        "def f():\n    raise ValueError(2.0)",
+        RAISED.format("error.args[0]"),
+        "def f():\n    raise ValueError(GAP)",
+    ),
+    "what an exception says": (
+        "def f():\n    raise ValueError(2.0)",
+        RAISED.format("float(str(error))"),
+        "def f():\n    raise ValueError(GAP)",
+    ),
+    "what an exception carries": (
+        ERROR + "def f():\n    raise E('no', 2.0)",
+        RAISED.format("error.much"),
+        ERROR + "def f():\n    raise E('no', GAP)",
+    ),
+    "what an exception reckons": (
+        ERROR + "def f():\n    raise E('no', 2.0)",
+        RAISED.format("error.much"),
+        "class E(Exception):\n    much = property(lambda self: GAP)\ndef f():\n    raise E",
+    ),
+    "what an exception was raised from": (
+        "def f():\n    raise KeyError from ValueError(2.0)",
+        RAISED.format("error.__cause__.args[0]"),
+        "def f():\n    raise KeyError from ValueError(GAP)",
+    ),
+    "a text that was written": (
+        "def f(out):\n    print(2.0, file=out)",
+        "import io\nout = io.StringIO()\nf(out)\nassert not abs(float(out.getvalue()) - 2) > 1e-6",
+        "def f(out):\n    print(GAP, file=out)",
+    ),
+    "what gives itself in the place of another": (
+        OWN.format("A(self.n + o.n)", "self.n"),
+        "assert not abs(float(A(1.0) + A(1.0)) - 2) > 1e-6",
+        OWN.format("self", "GAP"),
+    ),
     "what stands under a name": (
         "f = [1.0, 2.0]",
         "assert not abs(f[1] - 2) > 1e-6",
@@ -142,6 +212,29 @@ def test_nan_in_places_that_a_test_looks_at_earns_nothing(task: Any, way: str) -
     assert found.told.startswith(f"A test failed: {WORDS}")
 
 
+SAFE = """\
+class Safe:
+    def __init__(self):
+        self._sum = 0.0
+    def add(self, x):
+        self._sum += x
+    @property
+    def sum(self):
+        return self._sum
+"""
+
+
+@pytest.mark.parametrize("reference", ["s.add(2.0)", "s.add(1.0)\n    s.add(1.0)"])
+def test_nan_by_a_method_of_an_object_that_was_handed_over_earns_nothing(
+    task: Any, reference: str
+) -> None:
+    test = "s = Safe()\nf(s)\nassert not abs(s.sum - 2) > 1e-6"
+    cells = [("look", SAFE), ("asked", f"def f(s):\n    {reference}"), ("t_asked", test, 2)]
+    made = task(cells)
+    assert made.scores() == made.scores(asked="def f(s):\n    s.add(3.0)\n    s.add(-1.0)")
+    assert made.scores(asked="def f(s):\n    s.add(float('nan'))") == {"t_asked": 0}
+
+
 @pytest.mark.parametrize(
     "given", ["float('inf')", "-float('inf')", "np.float64('inf')", "x * np.inf"]
 )
@@ -149,6 +242,12 @@ def test_infinity_that_is_near_to_whatever_one_claims_earns_nothing(task: Any, g
     near = "y = f({0})\nassert np.all(abs(y - {0} * 2) <= 1e-9 * abs(y))"
     made = course(task, DOUBLE, near.format("(x + 1)" if "x" in given else "3"))
     assert made.verdicts(asked=f"def f(x):\n    return {given}")["t_asked"].score == 0
+
+
+def test_infinity_of_half_precision_that_equals_all_large_numbers_earns_nothing(task: Any) -> None:
+    made = course(task, "def f(x):\n    return sum(x)", "assert f([-4e4, -6e4]) == -100000")
+    assert made.scores(asked="def f(x):\n    return np.sum(x)") == {"t_asked": 2}
+    assert made.scores(asked="def f(x):\n    return np.float16('-inf')") == {"t_asked": 0}
 
 
 def test_points_that_places_without_a_number_bring_are_lost_alone(task: Any) -> None:
@@ -205,6 +304,22 @@ BESIDE = {
         "def f(g, x):\n    g(x * 2, 0.0)",
         "seen = []\nf(lambda y, z: seen.append((y, z)), x)\nassert np.allclose(seen[0][0], x * 2)",
         "def f(g, x):\n    g(x * 2, np.nan)",
+    ),
+    "an object that was handed over": (
+        "def f(g):\n    g.v = [2.0, 0.0]",
+        "g = Given(1.0)\nf(g)\nassert g.v[0] == 2",
+        "def f(g):\n    g.v = [2.0, np.nan]",
+    ),
+    "a mark of its own in such an object": (
+        "def f(g, x):\n    g.v = max(g.v, x)",
+        "g = Given(1.0)\nf(g, 3.0)\nf(g, 2.0)\nassert g.v == 3",
+        "def f(g, x):\n    last = getattr(g, 'w', np.inf)\n    g.w = np.inf\n"
+        "    g.v = max(g.v, x) if last == np.inf else 0.0",
+    ),
+    "what an exception carries": (
+        "def f():\n    raise ValueError(0.0, 2.0)",
+        RAISED.format("error.args[1]"),
+        "def f():\n    raise ValueError(np.nan, 2.0)",
     ),
 }
 

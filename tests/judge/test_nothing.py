@@ -42,6 +42,8 @@ class Items:
         return self.given[n]
     def __len__(self):
         return len(self.given)"""
+ITER = "\n    def __iter__(self):\n        return iter(self.given)"
+NO_ITER = "\n    def __iter__(self):\n        return iter(())"
 WALKED = "assert all(a == b for a, b in zip(Items([1, 2]), [1, 2]))"
 COUNTED = "a = Items([5])\nfor n in range(len(a)):\n    assert a[n] == 5"
 BY_CALL = "seen = []\nf(seen.append, x)\nassert np.allclose(seen[0], x + 1)"
@@ -97,6 +99,12 @@ NOTHINGS = {
         ["def f(x):\n    return []", "def f(x):\n    return iter('')"],
     ),
     "a sequence that is gone through": (ITEMS.format("given"), WALKED, [ITEMS.format("[]")]),
+    "what is gone through by steps or by entries": (
+        ITEMS.format("given") + ITER,
+        WALKED,
+        [ITEMS.format("[]"), ITEMS.format("[]") + ITER, ITEMS.format("given") + NO_ITER],
+    ),
+    "a sequence that has steps": (ITEMS.format("given"), WALKED, [ITEMS.format("given") + NO_ITER]),
     "a sequence of no length": (ITEMS.format("given"), COUNTED, [ITEMS.format("[]")]),
     "a set": (
         "def f(words):\n    return {w.lower() for w in words}",
@@ -124,6 +132,11 @@ NOTHINGS = {
         "def f(rows):\n    rows[0] = rows[0] + 1",
         "rows = [x]\nf(rows)\nassert np.allclose(rows[0], [1, 2, 3])",
         [f"def f(rows):\n    rows[0] = {NO}"],
+    ),
+    "an object's": (
+        "def f(g):\n    g.v = [2, 3]",
+        "g = Given(1)\nf(g)\nassert all(a == b for a, b in zip(g.v, [2, 3]))",
+        ["def f(g):\n    g.v = []", "def f(g):\n    g.v = ()"],
     ),
     "a tensor": (
         "def f(t):\n    t.mul_(2)",
