@@ -177,6 +177,18 @@ def test_every_module_says_first_what_it_is_for():
         assert first.endswith("."), f"{path}: its first line should be a sentence, not {first!r}"
 
 
+def test_no_pattern_repeats_a_group_possessively():
+    """Python before 3.11.5, as Debian 12 has it, matches `(?:a|b)*+` wrongly: `(?>(?:a|b)*)`."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for room in sorted(MAY_IMPORT)
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\)(?:[*+?]|\{[\d,]+\})\+", line)
+    ]
+    assert found == []
+
+
 def test_public_functions_are_documented():
     for path in (
         one for room in MAY_IMPORT if room != "solutions" for one in tracked(f"{room}/*.py")

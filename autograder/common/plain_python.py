@@ -17,11 +17,11 @@ TIMERS = re.compile(r"\s*+%{1,2}(time|timeit|prun|capture)\b(?P<rest>.*)")
 LINE = re.compile(r"\r\n?|\n")
 LONGEST = 200_000  # characters of a text that is read as Python
 # Python's parser builds "a", "a.b", "a.b.c", ... for an import, which has no bound of its own.
-GAP = r"[ \t\f]*+(?:\\(?:\r\n?|\n)[ \t\f]*+)*+"
-DOTTED = re.compile(rf"(?<!\w)(?:\w++{GAP}\.{GAP})++")
+GAP = r"[ \t\f]*+(?>(?:\\(?:\r\n?|\n)[ \t\f]*+)*)"
+DOTTED = re.compile(rf"(?<!\w)(?>(?:\w++{GAP}\.{GAP})+)")
 MOST_DOTS = 200
 PIECE = re.compile(  # of a line, as far as it says whether the next one goes on with it
-    r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?"""
+    r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?>(?:\\.|[^"\\])*)"?|'(?>(?:\\.|[^'\\])*)'?"""
     r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<goes_on>\\$)"""
 )
 
@@ -105,7 +105,9 @@ class _Before:
         place, self.backslash = 0, False
         while place < len(line):
             if self.quotes:
-                end = re.compile(rf"(?:\\.|(?!{self.quotes}).)*+{self.quotes}").match(line, place)
+                end = re.compile(rf"(?>(?:\\.|(?!{self.quotes}).)*){self.quotes}").match(
+                    line, place
+                )
                 if not end:
                     return
                 self.quotes, place = "", end.end()

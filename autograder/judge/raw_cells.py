@@ -18,13 +18,13 @@ MAX_PRINTED = 2_000_000  # of those in outputs, which are not read
 MAX_CELLS = 2000
 MAX_SOURCE = 200_000  # characters of one cell
 MAX_TEXT = 2_000_000  # characters of all cells of a notebook
-TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+TOKENS = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
 SIGNS, WRAP = r"[\w/+%=-]", r"[ \t]*+\r?\n[ \t]*+"  # of data such as base64
 DATA = re.compile(  # such as a pasted photo, on one line or on many long ones
     rf"(data:[\w/+.;=-]{{0,100}},)"
     rf"(?:{SIGNS}{{1000,}}+|{SIGNS}*+(?=(?:{WRAP}{SIGNS}{{40,}}+){{12}}))"
-    rf"(?:{WRAP}{SIGNS}{{40,}}+)*+(?:{WRAP}{SIGNS}++(?=[\"')>]))?+"
+    rf"(?>(?:{WRAP}{SIGNS}{{40,}}+)*)(?>(?:{WRAP}{SIGNS}++(?=[\"')>]))?)"
 )
 PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
