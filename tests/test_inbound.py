@@ -24,6 +24,7 @@ from autograder.judge.intake import read_submission
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
 WHEN, LATER = "2024-11-23 10:00:00.000000 UTC", "2024-11-24 10:00:00.000000 UTC"
 FILE = "numbers.ipynb"
@@ -167,7 +168,7 @@ def given_away(folder: Path, uid: int) -> None:
         os.chown(path, uid, uid)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@only_root
 def test_nobody_hands_in_for_another(root: Path):
     account, other = [one for one in pwd.getpwall() if one.pw_uid][:2]
     taken = {}
@@ -186,7 +187,7 @@ def test_nobody_hands_in_for_another(root: Path):
     assert len([*(root / "submitted").rglob("forged.txt")]) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@only_root
 def test_no_student_of_the_roster_hands_in_under_a_name_that_is_nobodys(root: Path):
     student, other = [one.pw_name for one in pwd.getpwall() if one.pw_uid][:2]
     (root / "roster.csv").write_text(f"student\n{student}\nno-account\n")
@@ -210,7 +211,7 @@ def test_of_names_without_end_that_say_nothing_a_few_are_told(root: Path):
     assert (root / "submitted" / "ada" / NAME / FILE).is_file()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@only_root
 def test_a_second_name_of_somebody_elses_file_hands_in_nothing(root: Path):
     folder = submit(root, "mallory")
     (folder / FILE).unlink()
