@@ -92,7 +92,8 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     for name in shared(order["modules"]):
         with suppress(ImportError):  # it is imported again where it is needed
             importlib.import_module(name)
-    processes.use_large_pages()  # here once, not in either after the fork
+    if order["many"]:
+        processes.use_large_pages()  # here once, not in either after the fork
     fork_server.go_in()
     return fork_server
 
@@ -193,11 +194,15 @@ def open_fork_server(
 
 
 def fork_server_order(
-    assignments: Iterable["Assignment"], sandboxed: bool, private: Sequence[str] = ()
+    assignments: Iterable["Assignment"],
+    sandboxed: bool,
+    private: Sequence[str] = (),
+    *,
+    many: bool = True,
 ) -> dict[str, Any]:
     """What a `ForkServer` for these assignments is made with, fit for JSON.
 
-    No student's process is shown the folders that are `private`.
+    No student's process is shown the folders that are `private`; it makes more ready for `many`.
     """
     assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
@@ -220,6 +225,7 @@ def fork_server_order(
         "sandboxed": sandboxed,
         "head": head,
         "watched": watched,
+        "many": many,
     }
 
 

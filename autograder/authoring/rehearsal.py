@@ -92,7 +92,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     complaints: list[str] = []
     able = machine.probe().namespaces
     private = private_folders(course)
-    firsts = [fork_server_order([assignments[name] for name in todo], able, private)]
+    firsts = [fork_server_order([assignments[name] for name in todo], able, private, many=False)]
     arguments = warm_order(course, assignments, todo)
     readable = firsts[0]["readable"] if able else None
     walls = {"readable": readable, "private": private}

@@ -22,7 +22,7 @@ from autograder.classroom.journal import Journal
 from autograder.classroom.journal_lines import Graded
 from autograder.classroom.keeper import Keeper, few, not_written
 from autograder.classroom.shards import WHOLE, Shard
-from autograder.classroom.warm import Begun, Task, Warm
+from autograder.classroom.warm import MANY, Begun, Task, Warm
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
@@ -136,7 +136,8 @@ def grade(
         strays.append(f"{named}, as c.CourseDirectory.student_id_exclude says")
     summary = Summary(strays=tuple(strays))
     assignments = {chapter: taught.read(chapter) for chapter in chapters}
-    hands = elsewhere or partial(Warm, jobs=jobs, sandboxed=sandboxed)
+    many = len(places) >= MANY
+    hands = elsewhere or partial(Warm, jobs=jobs, sandboxed=sandboxed, many=many)
     handed_in = {chapter for _, chapter in places}  # what nobody needs is not made ready
     used = {chapter: one for chapter, one in assignments.items() if chapter in handed_in}
     with (

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SECONDS = 600  # for one submission; what was found by then counts
 GRACE = 120  # more, after which a worker that does not keep to it is ended
+MANY = 40  # submissions: about so many gain what is made ready for many
 MEMORY = 6_000_000_000  # bytes of address space that one worker may take on top
 
 
@@ -58,6 +59,7 @@ class Warm:
         *,
         sandboxed: bool = True,
         look_every: float = 3600.0,
+        many: bool = True,
     ):
         """Say what will be graded; nothing is started yet.
 
@@ -67,9 +69,10 @@ class Warm:
             jobs: submissions side by side; by default as many as there are cores.
             sandboxed: whether what students wrote runs in a sandbox.
             look_every: seconds after which tasks that had come to an end are asked for more.
+            many: whether so many are expected that to make ready for that pays.
         """
         self._course, self._assignments, self._sandboxed = course, assignments, sandboxed
-        self._look_every = look_every
+        self._look_every, self._many = look_every, many
         self._jobs = jobs or cores()
         self._pool: Any = None
         self._open = ExitStack()
@@ -95,20 +98,22 @@ class Warm:
             prints = fingerprints(self._course, self._assignments)
             arguments = warm_order(self._course, self._assignments, prints, diagnose=True)
             private = private_folders(self._course)
-            firsts = [fork_server_order(self._assignments.values(), self._sandboxed, private)]
-            readable = firsts[0]["readable"] if self._sandboxed else None
+            shut_in, many = self._sandboxed, self._many
+            order = fork_server_order(self._assignments.values(), shut_in, private, many=many)
+            readable = order["readable"] if shut_in else None
             pool = Pool(
                 self._jobs,
                 start_warm,
                 grade_one,
                 arguments,
                 start_bare,
-                firsts,
+                [order],
                 pack=_packed,
                 readable=readable,
                 private=private,
                 parts=True,
                 look_every=self._look_every,
+                many=many,
             )
             self._pool = self._open.enter_context(pool)
             self._pool.start()

@@ -123,6 +123,7 @@ class ForkServer:
         watched: Sequence[str] = (),
         here: bool = False,
         private: Sequence[Path | str] = (),
+        many: bool = False,
     ) -> None:
         """Start it.
 
@@ -138,6 +139,7 @@ class ForkServer:
             here: fork it from this process, which then has to be as clean as a new one: `go_in()`
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
             private: folders that students' processes do not see even where the system's hold them.
+            many: whether so many will be forked that to make ready for that pays.
         """
         open_streams()  # no line to another process has a number of these
         processes.send_many_files()
@@ -163,6 +165,7 @@ class ForkServer:
             "student": student,
             "head": list(head),
             "watched": list(watched),
+            "many": many,
         }
         self._wanted = head
         self.capabilities = found

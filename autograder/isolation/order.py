@@ -31,6 +31,7 @@ class Order:
     student: str
     head: list[tuple[str, str]]
     watched: list[str]
+    many: bool  # whether many will be forked
     seccomp: bytes
 
     @classmethod

@@ -49,6 +49,8 @@ class Pool:
     With `parts`, `task` also gets `parts`, a `Parts`: when a worker is lost while a part is under
     way, its task is done once more without that part.
 
+    Where `many` tasks are expected, more is made ready for them (`processes.use_large_pages`).
+
     With `pack`, what `task` gets is `pack(item)`: something fit for JSON, and bytes, which the fork
     server itself never sees. With `readable`, the fork server and its workers are in a sandbox once
     it is ready (see `autograder.isolation.confine`), and see nothing but the system and these
@@ -69,6 +71,7 @@ class Pool:
         private: Sequence[str] = (),
         parts: bool = False,
         look_every: float = 3600.0,
+        many: bool = False,
     ) -> None:
         if not hasattr(os, "fork"):
             raise CourseError(
@@ -84,6 +87,7 @@ class Pool:
                 "first": first and _dotted(first),
                 "arguments": list(firsts),
                 "keeps": not sys.dont_write_bytecode,  # the bare environment says no
+                "many": many,
             },
             {
                 "start": _dotted(start),

@@ -79,7 +79,8 @@ class StudentServer:
 
     def _freeze(self) -> None:
         gc.freeze()  # a collection in a child must not touch, and so copy, every page
-        processes.use_large_pages()
+        if self.order.many:
+            processes.use_large_pages()
 
     def _serve(self, student: Any, line: socket.socket) -> None:
         jobs: dict[bytes, Serve] = {

@@ -43,11 +43,12 @@ def main(control_fd: str) -> None:
     made = _make(control)
     if made is None:
         return
-    state, task, sandbox = made
+    state, task, sandbox, many = made
     gc.freeze()
     gc.enable()
     gc.set_threshold(*processes.RARELY)
-    processes.use_large_pages()
+    if many:
+        processes.use_large_pages()
     try:
         if sandbox is None:
             _run(control, state, task, None)
@@ -99,8 +100,11 @@ def _refuse(control: socket.socket, why: str) -> None:
         control.sendall(json.dumps(why).encode() + b"\n")
 
 
-def _make(control: socket.socket) -> tuple[Any, Task, Confinement | None] | None:
-    """State, task and sandbox; None if the caller is gone, or was told what went wrong."""
+def _make(control: socket.socket) -> tuple[Any, Task, Confinement | None, bool] | None:
+    """State, task, sandbox, whether there are many tasks; None if there is nothing to do.
+
+    Then the caller is gone, or was told what went wrong.
+    """
     try:
         if (frame := receive(control)) is None:
             return None
@@ -117,7 +121,7 @@ def _make(control: socket.socket) -> tuple[Any, Task, Confinement | None] | None
         state = _function(order["start"])(*first, *order["arguments"])
         shown = order["readable"]
         sandbox = None if shown is None else Confinement.around(shown, order["private"])
-        return state, _function(order["task"]), sandbox
+        return state, _function(order["task"]), sandbox, early["many"]
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
         said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
         _refuse(control, said or "it failed")
