@@ -166,7 +166,7 @@ class Steps:
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
             return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
-        is_missing = index is None or self.cells[index].cell_type == "markdown"
+        is_missing = index is None or self.cells[index].cell_type != "code"
         if is_missing and not cell.grade_id and cell.cell_type == "code":
             source = without_statements(cell.stub, self._made(before)) or NOTHING
             return ScriptCell("skeleton", "", source, "code", place)

@@ -108,7 +108,8 @@ def test_a_cell_that_was_deleted_by_mistake_runs(box: Path, tmp_path: Path):
     assert stub in ran(box, assignment, cells)
 
 
-def test_a_cell_that_has_become_text_by_mistake_runs(box: Path, tmp_path: Path):
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_a_cell_that_has_become_text_by_mistake_runs(box: Path, tmp_path: Path, kind: str):
     stub = "RATE = 1\ndef near(a, b): return a == b"
     assignment, content = small(tmp_path, stub)
     for number, cell in enumerate(content["cells"]):
@@ -116,7 +117,7 @@ def test_a_cell_that_has_become_text_by_mistake_runs(box: Path, tmp_path: Path):
     content["nbformat_minor"] = 5
     (assignment.folder / NAME).write_text(json.dumps(content), encoding="utf-8")
     assignment = read_assignment(assignment.folder)
-    content["cells"][1]["cell_type"] = "markdown"
+    content["cells"][1]["cell_type"] = kind
 
     def first_two() -> list[str]:
         found = script(box, assignment, content).cells
