@@ -15,7 +15,7 @@ import collections
 import operator
 import sys
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ class Shared:
         self.inner: dict[int, Any] = {}  # what it has put into them later, by id
         self.homes: dict[int, Key] = {}  # ids of their homes, where an answer runs
         self.parts = 0  # of all of them
+        self.lasting: dict[int, Any] = {}  # stand-ins, where an answer runs
         self.serial = 0  # of the last request
         self.first = 0  # of those of this test
 
@@ -88,7 +89,17 @@ class Shared:
         self.results.clear()
         self.inner.clear()
         self.homes.clear()
+        self.lasting.clear()
         self.parts = 0
+
+    def hold(self, number: int, stand_in: Any) -> None:
+        """Have an object be the same one as long as a test holds it; too many end the oldest.
+
+        An answer may know it by its `id`, or in a table that holds it weakly.
+        """
+        self.lasting[number] = stand_in
+        if len(self.lasting) > MAX_SHARED:
+            del self.lasting[next(iter(self.lasting))]
 
     def keep(
         self, serial: int, values: Iterable[tuple[int, Any, Any]], homes: Mapping[int, Any] = NONE
@@ -142,7 +153,8 @@ class Shared:
                 self._renew(key, pair, edit is not None)
                 self.keep(self.serial, new)
         own = [[place, *key] for place, key in message.returned.items() if key in self.pairs]
-        return {"n": self.serial, "first": self.first, "edits": edits, "gone": gone, "own": own}
+        told = {"n": self.serial, "first": self.first, "edits": edits, "gone": gone, "own": own}
+        return told | {"lost": _held_by_none(message.peer.given)}
 
     def _renew(self, key: Key, pair: Pair, is_kept: bool) -> None:
         is_result = id(pair.value) in self.results
@@ -192,10 +204,13 @@ class Shared:
     def arrive(self, incoming: "Incoming", told: Any) -> None:
         """Do to our values what a test did to its own, unless they have changed here as well."""
         if not isinstance(told, dict):
+            self.lasting.clear()
             return
         if told["first"] != self.first:
             self._clear()
             self.first = told["first"]
+        for number in told["lost"]:
+            self.lasting.pop(number, None)
         for key in told["gone"]:
             self.forget((key[0], key[1]))
         for serial, place, *edit in told["edits"]:
@@ -255,6 +270,12 @@ class Shared:
         both = [*_first(0, handed), *_first(len(handed), results)]
         self.keep(told["n"], both, reply.encoder.homes)
         return list(incoming.taken_home)
+
+
+def _held_by_none(given: dict[int, Any]) -> list[int]:
+    """The numbers of objects that were handed over of late and that nobody here holds any more."""
+    late = islice(reversed(given), MAX_SHARED)
+    return [number for number in late if sys.getrefcount(given[number]) <= HELD_HERE]
 
 
 def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:

@@ -218,6 +218,8 @@ class Answering:
     def _call(self, target: Any, name: Any, args: tuple, kwargs: dict) -> Any:
         with self.peer.changing.watched(target, name):
             function = target if name is None else _method(target, name)
+            if name == "__exit__" and self.peer.is_free and isinstance(args[1], BaseException):
+                args = type(args[1]), args[1], None
             made = function(*args, **kwargs)
         if name is None:
             self.peer.changing.made_by(target, made)

@@ -87,6 +87,9 @@ class Asking:
         self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
     ) -> tuple["Outgoing", dict[str, Any]]:
         """A request, and what it says."""
+        if not self.peer.open:
+            self.peer.held.clear()
+            self.peer.thrown.raised.clear()
         message = Outgoing(self.peer)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
@@ -104,9 +107,6 @@ class Asking:
             self.peer.records.leave(message, tree)
         if self.peer.transcript.crossings is not None and not self.peer.is_free:
             tree["same"] = self.peer.shared.leave(message)
-        if not self.peer.open:
-            self.peer.held.clear()
-            self.peer.thrown.raised.clear()
         if not self.peer.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.peer.random.leave(message.frame)
             self._tell_of_ours(message, tree, values)

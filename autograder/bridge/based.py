@@ -44,6 +44,7 @@ IN_PLACE = tuple(f"__i{name}__" for name in ("add", "mul", "or", "and", "sub", "
 COMPARED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 OTHERS = {"numpy", "torch"} | sys.stdlib_module_names
 MAX_OWN = 500  # names that a class adds
+CONTAINS = " contains"  # after the label of an object whose contents a test goes through
 BARE = {"bare": True, "own": [], "dunders": []}  # what is told of one that is a value there
 
 
@@ -301,6 +302,9 @@ def _with_contents(name: str, base: type) -> Callable:
     def method(self: Any, *args: Any) -> Any:
         if always or (name in ASKED and not _is_fresh(self._remote)):
             return ask(self, *args)
+        if name == "__iter__":
+            remote = self._remote
+            remote.peer.beside.note(remote.label + CONTAINS, _contents(self))
         others = [_contents(one) if is_open(one) else one for one in args]
         if name in _SWAPPED:
             return _SWAPPED[name](others[0], _contents(self))

@@ -132,6 +132,8 @@ class Incoming(Decoder):
             return self.call.encoder.handed_back[parts[0]]
         if tag == "H":
             return stand_in(self.peer, self, parts[0])
+        if tag == "ER" and self.peer.is_free:
+            return self.peer.thrown.error(parts[0])
         if tag == "X":
             return self.keep(self.tensor(parts[0]))
         if tag == "A":

@@ -41,6 +41,8 @@ def stand_in(peer: "Peer", incoming: "Incoming", told: dict[str, Any]) -> Any:
         made = _class_stand_in(peer, told)
     else:
         made = _object_stand_in(peer, told)
+        if peer.is_free:
+            peer.shared.hold(number, made)
     _came(made, incoming.origin)
     peer.stand_ins[number] = made
     peer.held[number] = made

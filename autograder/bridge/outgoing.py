@@ -4,14 +4,14 @@ import collections
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import arrays, based, library
+from autograder.bridge import arrays, based, errors, library
 from autograder.bridge.aliases import MAX_EDIT, MAX_OF_ONE, Key, is_tensor
 from autograder.bridge.describing import describe
 from autograder.bridge.originals import AS_BEFORE, Original
 from autograder.bridge.public import is_taken, public_name
 from autograder.bridge.reference import Due
 from autograder.bridge.spans import Owners, owner_of
-from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.stand_ins import LEFT_BY, remote_of
 from autograder.bridge.wire import HOLDERS, Encoder, Frame, WireError
 
 if TYPE_CHECKING:
@@ -306,9 +306,16 @@ class ValueEncoder(Encoder):
         for base in (*based.FIXED, list, dict, set):
             if issubclass(kind, base):
                 return self.node(_bare(value, base))
+        if isinstance(value, BaseException) and self._may_tell(kind):
+            return ["ER", self.peer.thrown.describe(value)]
         if not self.peer.policy.may_give(value):
             raise WireError(_refusal(value))
         return ["H", describe(self.peer, self, value)]
+
+    def _may_tell(self, kind: type) -> bool:
+        """Whether this hands an error to an `__exit__`, and of a class that both ends have."""
+        has_both = bool(errors.name_of(kind)) or self.peer.errors.is_given(kind)
+        return f".{LEFT_BY}" in self.message.label and has_both and not self.peer.is_free
 
 
 class PlainEncoder(ValueEncoder):

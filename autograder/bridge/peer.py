@@ -31,7 +31,7 @@ from autograder.bridge.outline import Beside
 from autograder.bridge.policy import Free, Policy
 from autograder.bridge.protocol import FRAMES
 from autograder.bridge.records import Records
-from autograder.bridge.reference import Allowed, Due, Expected, path_of, reckoned_from
+from autograder.bridge.reference import Allowed, Due, Expected, Left, path_of, reckoned_from
 from autograder.bridge.stand_ins import FORWARDED, Held, Remote, remote_of, ways
 from autograder.bridge.thrown import Thrown
 from autograder.bridge.transcript import Asked, Transcript
@@ -77,6 +77,8 @@ class Peer:
         self.compared: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         # arithmetic with plain values that objects of the other end are asked for
         self.reckoned: frozenset[str] | None = None  # None: all
+        self.left: dict[str, list[str]] | None = None  # see `Left`
+        self.leaves = Left(None)
         # labels of calls that may end a loop, as an iterator's next step may
         self.ends: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
@@ -202,7 +204,8 @@ class Peer:
 
     def contents(self, number: int) -> Any:
         """What an object of the other end holds, as a plain value."""
-        return self.asking.request("contents", [number], (), "ask contents")
+        found = self.asking.request("contents", [number], (), "ask contents")
+        return found if self.fill is None or not self.runs_test else self.fill(found)
 
     def gradients(self, graph: int, outputs: tuple) -> Any:
         """Vector-Jacobian product of an earlier call."""
@@ -332,6 +335,7 @@ class Peer:
         self.runs_test = runs_test
         self.wire.received = self.transcript.bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
+        self.leaves = Left(self.left)
         self.failed = None
         self.shared.begin()
         self.records.begin()

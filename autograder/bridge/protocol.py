@@ -88,6 +88,7 @@ TAGS = MappingProxyType(
         "O": "a record of the grader's; refused from an answer",
         # objects, and names that both ends know (outgoing.py and incoming.py)
         "H": "an object of the sender's: its number and what a stand-in needs (describing.py)",
+        "ER": "an error of the test's, for an `__exit__` of the answer's (thrown.py)",
         "Y": "an object of the receiver's, by its number",
         "U": "what was handed over in a call under way: level, place",
         "W": "what the receiver has handed back in the call that this answers",

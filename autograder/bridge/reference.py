@@ -4,7 +4,7 @@ A call goes by its label, the name by which the test came to what it calls.
 """
 
 import collections
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,6 +155,26 @@ class Expected:
         return own[min(self.made[way], len(own)) - 1] if own else ""
 
 
+class Left:
+    """Which errors of the test's an object is told of that they leave: made like `Allowed`.
+
+    Those of the class of which the reference's is told as it is left for the same time.
+    """
+
+    def __init__(self, told: Mapping[str, list[str]] | None) -> None:
+        self.told = told  # None: all are told
+        self.made: collections.Counter[str] = collections.Counter()  # so far, by object
+
+    def next(self, label: str) -> bool:
+        """Whether an object is told of the error, if any, by which it is left now."""
+        if self.told is None:
+            return True
+        parts = [way.partition(".__exit__") for way in ways(path_of(label))]
+        known = [(self.told.get(of, [""]), self.made[of], how) for of, _, how in parts]
+        self.made.update(of for of, *_ in parts)
+        return any(told[min(count, len(told) - 1)] == how for told, count, how in known)
+
+
 def _last(way: str) -> str:
     """The name of a public attribute or method, without the object that it is of; or nothing."""
     start, _, name = way.rpartition(".")
@@ -198,6 +218,16 @@ def ends(transcript: Iterable[Crossing]) -> frozenset[str]:
     """What `peer.ends` holds: where the reference says that nothing more comes, as by `g.send`."""
     raised = (call.what for call in transcript if _is_end(call.outcome))
     return frozenset(way for what in raised for way in ways(path_of(what)))
+
+
+def left_by_errors(transcript: Iterable[Crossing]) -> dict[str, list[str]]:
+    """What `peer.left` holds: how each of the reference's objects is left, time by time."""
+    found: dict[str, list[str]] = {}
+    for way in (way for call in transcript for way in ways(path_of(call.what))):
+        of, is_left, how = way.partition(".__exit__")
+        if is_left:
+            found.setdefault(of, []).append(how)
+    return found
 
 
 def _is_end(outcome: Any) -> bool:

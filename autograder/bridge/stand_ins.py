@@ -31,6 +31,7 @@ FORWARDED = frozenset(
 HOME = {"__module__": "answer"}  # what messages say of where a class is
 YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
 OF_VALUE = "(value)"  # after the name of what is done with a plain value, in labels
+LEFT_BY = "__exit__("  # how the name begins by which it is told of an error, with its class
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
 TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
 
@@ -374,12 +375,26 @@ def forward(name: str) -> Callable:
         used = f"{name}{OF_VALUE}" if _is_with_value(name, args) else name
         label = remote.label if name == "__call__" else remote.use(used)
         target = None if name == "__call__" else name
-        if name == "__exit__" and args and not _may_tell(args[1]):
-            remote.peer.call(remote.number, name, (None, None, None), {}, label)
-            return False
+        if name == "__exit__" and args[1:] and not remote.peer.is_free:
+            return _left_by(self, args[1])
         return remote.peer.call(remote.number, target, args, kwargs, label)
 
     return forwarded
+
+
+def _left_by(self: StandIn, error: BaseException | None) -> Any:
+    """Tell an answer's object that a test leaves what it surrounds, and by which error, if by one.
+
+    Where the reference's is told of none of this class it hears of none, and has no say in where
+    the error goes.
+    """
+    remote = self._remote
+    label = remote.use("__exit__" if error is None else f"{LEFT_BY}{type(error).__name__})")
+    is_told = remote.peer.leaves.next(label)
+    if error is None or (is_told and _may_tell(error)):
+        return remote.peer.call(remote.number, "__exit__", (None, error, None), {}, label)
+    remote.peer.call(remote.number, "__exit__", (None, None, None), {}, remote.use("__exit__"))
+    return False
 
 
 def _is_with_value(name: str, args: tuple) -> bool:

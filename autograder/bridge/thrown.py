@@ -56,6 +56,7 @@ class Thrown:
         cause = error.__cause__
         while cause is not None and len(found) < MAX_CAUSES:
             if hasattr(cause, "through"):  # the test's own, which it knows
+                found.append({"yours": vars(cause)["through"]})
                 break
             try:
                 text = str(cause)[:MAX_TEXT]
@@ -93,6 +94,10 @@ class Thrown:
     def _join(self, error: BaseException, causes: Any, seen: Callable[[str, Any], Any]) -> None:
         """Tell an exception, made here, what it was raised from; each of these is made here too."""
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
+            if "yours" in told:
+                own = self.raised.get(told["yours"])
+                BaseException.__cause__.__set__(error, own)  # type: ignore[attr-defined]
+                break
             text = str(told["text"])[:MAX_TEXT]
             args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
             made = self.peer.errors.make(told, args, seen("cause", text))

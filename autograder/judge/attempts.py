@@ -15,6 +15,7 @@ from autograder.bridge.reference import (
     comparisons,
     ends,
     expectations,
+    left_by_errors,
     parts_of,
     steps,
 )
@@ -249,6 +250,7 @@ class Attempts(Cells):
         peer.allowed = changes(self._of_reference(group, test) if protect else ())
         peer.expected = expectations(known)
         peer.compared = comparisons(known) if self.purpose.doubted else None
+        peer.left = left_by_errors(known) if self.purpose.doubted else None
         peer.ends = ends(known) if self.purpose.doubted else None
         peer.reckoned = self._reckoned(group, test)
         peer.records.guarded = self._guarded(group, test)

@@ -27,7 +27,7 @@ from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Transcript
 from autograder.judge.differences import Kept
-from autograder.judge.nothing import DATES, NAT, with_steps
+from autograder.judge.nothing import DATES, NAT, gone_through, with_steps
 
 FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
 TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
@@ -100,7 +100,8 @@ class Gaps:
         """
         known = {one.what for one in ours}
         known |= {_by_method(what) for what in known if CHANGES in what}
-        known |= {call.what for call in calls if self._is_number(call.outcome)}
+        numbers = (*calls, *gone_through(calls))
+        known |= {call.what for call in numbers if self._is_number(call.outcome)}
         kinds = {name for name in ("nan", "inf") if getattr(self, name)}
         for one in theirs:
             whole, _, kind = one.what.rpartition(WITH)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from autograder.bridge.based import CONTAINS
 from autograder.bridge.outline import HANDS_OVER, HOLDS, is_all_nan
 from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
@@ -71,16 +72,25 @@ def gives_nothing_beside(
     """The same of what came otherwise than by calls, beside that and the reference's calls.
 
     What a function of the test's is handed may be without entries, as a last part of many: it is
-    nothing if that is all that it is handed.
+    nothing if that is all that it is handed. So it is with what objects of one class contain.
     """
     by_name: dict[str, list[Any]] = {}
     noted = {call.what for call in ours}
     for call in (*ours, *(call for call in calls if call.what not in noted)):
         by_name.setdefault(_held(call.what), []).append(call.outcome)
+    for call in gone_through(calls):
+        by_name.setdefault(call.what, []).append(call.outcome)
     known = [(one, _held(one.what)) for one in theirs if _held(one.what) in by_name]
     nothing = [(one, at) for one, at in known if all(_lacks(one.outcome, x) for x in by_name[at])]
-    sound = {at for one, at in known if at.endswith(HANDS_OVER) and (one, at) not in nothing}
+    many = [(one, at) for one, at in known if at.endswith((HANDS_OVER, CONTAINS))]
+    sound = {at for one, at in many if (one, at) not in nothing}
     return next((one for one, at in nothing if at not in sound), None)
+
+
+def gone_through(calls: Transcript) -> Transcript:
+    """What objects that the reference gives contain, as it is noted of one made of a list."""
+    found = (call for call in with_steps(calls) if type(call.outcome) is not Opaque)
+    return tuple(replace(call, what=call.what + CONTAINS) for call in found)
 
 
 def attributes_of_its_own(theirs: Transcript, ours: Transcript) -> Transcript:

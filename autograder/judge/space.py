@@ -260,7 +260,7 @@ class Space(dict):
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
             peer.protect, peer.allowed, peer.expected, peer.reckoned = False, (), (), None
-            peer.random.steps = None
+            peer.left = peer.random.steps = None
         try:
             with timed as clock, alarm(clock), silence(), recording, as_main(self):
                 failed = self._run(source, where)

@@ -166,7 +166,8 @@ class Steps:
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
             return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
-        if index is None and not cell.grade_id and cell.cell_type == "code":
+        is_missing = index is None or self.cells[index].cell_type != "code"
+        if is_missing and not cell.grade_id and cell.cell_type == "code":
             source = without_statements(cell.stub, self._made(before)) or NOTHING
             return ScriptCell("skeleton", "", source, "code", place)
         if cell.grade_id or index is None or self.cells[index].damage:

@@ -1,12 +1,13 @@
 """What a protected call may change, and what is remembered of it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
-from autograder.bridge.reference import expectations
+from autograder.bridge.reference import Left, expectations
 from autograder.bridge.stand_ins import FORWARDED
 from autograder.bridge.wire import WireError
 from autograder.common.results import Crossing, Opaque, Raised
@@ -439,8 +440,16 @@ def test_an_assertion_inside_of_with_is_told_as_it_is(answer: Any) -> None:
     with pytest.raises(KeyError, match="x"), store:
         store.get()
     assert store.seen == [3, 3]
-    with pytest.raises(WireError, match="the test raised ValueError"), store:
+    with store:
         raise ValueError
+    names._peer.leaves = Left({"Store": ["(KeyError)", "", "(KeyError)"]})  # as the reference's is
+    for kind, is_told in ((KeyError, True), (KeyError, False), (ValueError, False)):
+        with nullcontext() if is_told else pytest.raises(kind), store:
+            raise kind
+    assert store.seen == [3] * 6
+    names._peer.leaves = Left(None)
+    with pytest.raises(WireError, match="the test raised Own"), store:
+        raise type("Own", (ValueError,), {})
 
 
 def test_a_model_changed_while_the_test_is_asked_belongs_to_the_call_under_way(

@@ -108,6 +108,26 @@ def test_a_cell_that_was_deleted_by_mistake_runs(box: Path, tmp_path: Path):
     assert stub in ran(box, assignment, cells)
 
 
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_a_cell_that_has_become_text_by_mistake_runs(box: Path, tmp_path: Path, kind: str):
+    stub = "RATE = 1\ndef near(a, b): return a == b"
+    assignment, content = small(tmp_path, stub)
+    for number, cell in enumerate(content["cells"]):
+        cell["id"] = f"cell-{number}"
+    content["nbformat_minor"] = 5
+    (assignment.folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(assignment.folder)
+    content["cells"][1]["cell_type"] = kind
+
+    def first_two() -> list[str]:
+        found = script(box, assignment, content).cells
+        return [cell.source for cell in found if cell.cell_type == "code"][:2]
+
+    assert first_two() == ["import math", stub]
+    content["cells"][0]["source"] += "\nRATE = 2"  # what is the student's own counts
+    assert first_two()[1] == "\ndef near(a, b): return a == b"
+
+
 def test_what_a_moved_answer_needs_runs_before_it(box: Path, tmp_path: Path):
     stub = "RATE = 1"
     assignment, content = small(tmp_path, stub)

@@ -11,7 +11,7 @@ from autograder.bridge.errors import Classes, carry, read_arguments
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
 from tests.bridge.ends import Names, answering, outcome, replying
-from tests.judge.small_course import SETUP, Task
+from tests.judge.small_course import SETUP, Task, Transcripts
 
 
 @pytest.fixture
@@ -277,3 +277,82 @@ def test_what_is_no_exception_is_caught_by_its_class(task: Any, kind: str) -> No
     made = task([("halt", right), ("t_halt", f"{test}\nelse: assert False", 1)])
     assert made.scores() == {"t_halt": 1}
     assert made.scores(halt=f"{HALT}def halt(x):\n    raise ValueError(x)") == {"t_halt": 0}
+
+
+LEAVING = """\
+import contextlib
+class Failed(Exception):
+    pass
+
+class Store:
+    def __init__(self): self.data = {}
+    def put(self, key, value): self.data[key] = value
+
+@contextlib.contextmanager
+def undoing(store):
+    before = dict(store.data)
+    try:
+        yield store
+    except KeyError as error:
+        store.data = before
+        raise Failed("no such key") from error
+
+@contextlib.contextmanager
+def ignoring(*kinds):
+    try:
+        yield
+    except kinds:
+        pass
+
+def total(n):
+    return n + 1"""
+IN_CLASSES = """\
+class undoing:
+    def __init__(self, store):
+        self.store, self.before = store, {**store.data}
+    def __enter__(self):
+        return self.store
+    def __exit__(self, kind, error, trace):
+        if kind is not None and issubclass(kind, KeyError):
+            self.store.data = self.before
+            raise Failed(str(error)) from error
+
+class ignoring(contextlib.suppress):
+    pass
+"""
+LEFT = """\
+store = Store()
+store.put("a", 1)
+try:
+    with undoing(store) as same:
+        same.put("a", 2)
+        {}["b"]
+    raise RuntimeError("nothing was raised")
+except Failed as error:
+    assert isinstance(error.__cause__, KeyError)
+assert store.data == {"a": 1}
+with ignoring(ZeroDivisionError, ValueError):
+    int("x")
+try:
+    with ignoring(KeyError):
+        int("x")
+    raise RuntimeError("the error is gone")
+except ValueError as error:
+    assert "invalid literal" in str(error)
+with ignoring(ValueError):
+    assert int(f"{total(1)}") == 2"""
+
+
+def test_an_answers_context_is_told_of_errors_of_the_test_as_the_references_is(task: Any) -> None:
+    made = task([("leaving", LEAVING), ("t_left", LEFT, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_left": 1}
+    in_classes = LEAVING.replace("def total", f"{IN_CLASSES}\ndef total")
+    assert made.scores(leaving=in_classes) == {"t_left": 1}
+    for kind in ("Exception", "BaseException"):  # and hides no other
+        hides = LEAVING.replace("except kinds", f"except {kind}")
+        assert made.scores(leaving=hides) == {"t_left": 0}
+    for given in ("None", "'two'"):
+        hides = LEAVING.replace("except kinds", "except (TypeError, *kinds)")
+        assert made.scores(leaving=hides.replace("n + 1", given)) == {"t_left": 0}
+    assert made.scores(leaving=LEAVING.replace("store.data = before", "pass")) == {"t_left": 0}

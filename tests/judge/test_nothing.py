@@ -273,3 +273,35 @@ def test_nan_may_be_right(task: Any) -> None:
     other = "def f(x):\n    return np.full(3, np.nan)\ndef g(x):\n    return [np.nan, 2.0]"
     made = course(task, some, test)
     assert made.scores(asked=other) == {"t_asked": 2}
+
+
+COUNTDOWN = """\
+class Countdown:
+    def __init__(self, n):
+        self.n = n
+    def __iter__(self):
+        return iter(range(self.n, 0, -1))"""
+OF_LIST = "class Countdown(list):\n    def __init__(self, n):\n        self.n = n"
+FULL = f"{OF_LIST}\n        super().__init__(range(n, 0, -1))"
+GOES_THROUGH = "for x in Countdown(3):\n    assert not abs(x - 2) > 1"
+STACK = "class Stack:\n    def __init__(self):\n        self.xs = []\n"
+STACK += "    def push(self, x):\n        self.xs.append(x)\n"
+STACK += "    def __iter__(self):\n        return iter(self.xs)"
+
+
+@pytest.mark.parametrize("reference", [COUNTDOWN, FULL], ids=["has steps", "is a list"])
+def test_an_object_made_of_a_list_that_contains_nothing_earns_nothing(
+    task: Any, reference: str
+) -> None:
+    made = course(task, reference, GOES_THROUGH)
+    made.known = Transcripts(made)
+    assert made.scores(asked=OF_LIST) == {"t_asked": 0}
+    assert made.scores(asked=f"{OF_LIST}\n        self.append(math.nan)") == {"t_asked": 0}
+    assert made.scores(asked=FULL) == made.scores(asked=COUNTDOWN) == {"t_asked": 2}
+
+
+def test_an_object_made_of_a_list_may_contain_nothing_at_times(task: Any) -> None:
+    test = "s = Stack()\nassert [*s] == []\ns.push(1)\nassert [*s] == [1]"
+    made = course(task, STACK, test)
+    made.known = Transcripts(made)
+    assert made.scores(asked="class Stack(list):\n    push = list.append") == {"t_asked": 2}

@@ -88,3 +88,62 @@ def test_each_of_many_objects_that_an_answer_keeps_stays_the_same_object(task: A
     assert made.scores(asked=table) == {"t_asked": 1}
     copies = shelf.replace("append(p)", "append(Product(p.n))")
     assert made.scores(asked=copies) == {"t_asked": 0}
+
+
+WHOSE = """\
+class Positive:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+    def __get__(self, one, owner=None):
+        return getattr(one, self.name)
+    def __set__(self, one, value):
+        setattr(one, self.name, value)
+
+class Seen:
+    def __init__(self):
+        self.all = []
+    def add(self, one):
+        is_new = not any(one is other for other in self.all)
+        self.all.append(one)
+        return is_new"""
+BY_NUMBER = """\
+class Positive:
+    def __init__(self): self.values = {}
+    def __get__(self, one, owner): return self.values[id(one)]
+    def __set__(self, one, value): self.values[id(one)] = value
+
+class Seen:
+    def __init__(self): self.numbers = set()
+    def add(self, one):
+        before = len(self.numbers)
+        self.numbers.add(id(one))
+        return len(self.numbers) > before"""
+WEAKLY = """\
+import weakref
+class Positive:
+    def __init__(self): self.values = weakref.WeakKeyDictionary()
+    def __get__(self, one, owner): return self.values[one]
+    def __set__(self, one, value): self.values[one] = value
+
+class Seen:
+    def __init__(self): self.all = weakref.WeakSet()
+    def add(self, one):
+        before = len(self.all)
+        self.all.add(one)
+        return len(self.all) > before"""
+KNOWS = """\
+class Own:
+    x = Positive()
+a, b = Own(), Own()
+a.x, b.x = 3, 4
+assert (a.x, b.x) == (3, 4)
+seen = Seen()
+assert seen.add(a) and seen.add(b) and not seen.add(a)"""
+
+
+@pytest.mark.parametrize("answer", [BY_NUMBER, WEAKLY], ids=["by id", "weakly"])
+def test_an_object_that_a_test_holds_is_the_same_one_in_later_calls(task: Any, answer: str) -> None:
+    made = task([("own", WHOSE), ("t_own", KNOWS, 1)])
+    assert made.scores() == {"t_own": 1}
+    made.known = Transcripts(made)
+    assert made.scores(own=answer) == {"t_own": 1}
