@@ -429,7 +429,9 @@ class Grader:
         count = 0
         for graded in self._journal.unstored():
             if graded.result.assignment in self._assignments:
-                self._keep(keeper, graded)
+                result = graded.result
+                before = self._journal.stored_before(result.student, result.assignment)
+                self._keep(keeper, graded, before)
                 count += 1
         self._settle()
         return count
