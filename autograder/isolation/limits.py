@@ -9,6 +9,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
+MOST_FILES = 128  # that a student's process has open
 _WORKER_SECONDS, _WORKER_PROCESSES = 900, 64
 
 
@@ -46,7 +47,7 @@ def limit(limits: Limits, *, own_uid: bool | None) -> None:
     megabyte = 1 << 20
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, limits.file_mb * megabyte)
-    _set_limit(resource.RLIMIT_NOFILE, 128)
+    _set_limit(resource.RLIMIT_NOFILE, MOST_FILES)
     _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
     if sys.platform == "linux":  # elsewhere the kernel refuses or ignores these
         _set_limit(resource.RLIMIT_AS, limits.memory_mb * megabyte)

@@ -249,6 +249,24 @@ TOO_MUCH_TOGETHER = {
                 time.sleep(1000)
         time.sleep(1000)
     """,
+    "memory of what was sent and nobody reads": """
+        import os, socket, time
+        from contextlib import suppress
+        held = b"x" * (80 << 20)
+        for _ in range(8):
+            if os.fork() == 0:
+                kept = []
+                with suppress(OSError):
+                    while True:
+                        kept += socket.socketpair()
+                for one in kept:
+                    one.setblocking(False)
+                    with suppress(OSError):
+                        while True:
+                            one.send(b"x" * 65536)
+                time.sleep(1000)
+        time.sleep(1000)
+    """,
     "memory behind a first thread that has ended": """
         import ctypes, os, platform, threading, time
         def fill():
