@@ -28,7 +28,7 @@ from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
 from autograder.judge import fingerprint
 from autograder.judge.lateness import NO_TIME
-from autograder.judge.parcel import Parcel, collect
+from autograder.judge.parcel import NOTEBOOK, Parcel, beside, collect, folders_of
 from autograder.judge.received import Refused, received, sent
 
 if TYPE_CHECKING:
@@ -356,10 +356,13 @@ class Grader:
     def _made_of(self, parcel: Parcel, chapter: str) -> dict[str, str]:
         """Digests of what a grade is made of."""
         assignment = self._assignments[chapter]
+        folders = folders_of(name for name in parcel.files if NOTEBOOK.search(name))
         digests = {
             "work": parcel.key(""),
             "tests": assignment.digest,
-            "files": parcel.digest_of(assignment.allowed_files),
+            "files": parcel.digest_of(
+                lambda name: any(map(assignment.allowed_files, beside(name, folders)))
+            ),
         }
         return {what: digest[:DIGITS] for what, digest in digests.items()}
 
