@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 
 MOST_FILES = 128  # that a student's process has open
+MOST_SIGNALS = 1000  # that wait, timers too; an ordinary user's sandboxes and he have them together
 _WORKER_SECONDS, _WORKER_PROCESSES = 900, 64
 
 
@@ -53,6 +54,7 @@ def limit(limits: Limits, *, own_uid: bool | None) -> None:
         _set_limit(resource.RLIMIT_AS, limits.memory_mb * megabyte)
         _set_limit(resource.RLIMIT_MEMLOCK, 0)
         _set_limit(resource.RLIMIT_MSGQUEUE, 0)
+        _set_limit(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     if own_uid is not None:
         _limit_processes(limits.processes, alone=own_uid or _counts_inside())
 

@@ -381,6 +381,16 @@ def test_so_they_are_where_a_sandbox_gets_no_proc_of_its_own(contained: ForkServ
         assert other.ended() is None
 
 
+def test_signals_and_timers_that_wait_are_bounded(cramped: Spawned):
+    timers = """
+        import ctypes
+        libc, timer, answer = ctypes.CDLL("libc.so.6"), ctypes.c_void_p(), 0
+        while answer < 5000 and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
+            answer += 1
+    """
+    assert 0 < run(cramped, timers) <= 1000
+
+
 def test_cpu_is_bounded(cramped: Spawned):
     assert run(cramped, "while True: pass") is None
     assert cramped.ended(GONE) == "used more than 1 second of CPU"
