@@ -360,3 +360,33 @@ def test_a_worker_finds_all_that_grades_imported(taught: Class, monkeypatch: pyt
     monkeypatch.setattr(warm, "grade_one", _grade_and_import_nothing)
     assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
     assert scores(taught) == {"ada": 6}
+
+
+PAGES = """
+import mmap, struct
+file, kept = open("/usr/bin/env", "rb"), []
+def alone():  # whether each page of a file is this process's alone
+    held = mmap.mmap(file.fileno(), 4096 * 8, prot=mmap.PROT_READ)
+    [held[4096 * page] for page in range(8)]
+    line = [line for line in open("/proc/self/maps") if "/usr/bin/env" in line][-1]
+    first = int(line.split("-")[0], 16) // 4096
+    with open("/proc/self/pagemap", "rb", 0) as told:
+        told.seek(8 * first)
+        return [entry >> 56 & 1 for entry in struct.unpack("8Q", told.read(64))]
+def square(x):
+    for page in range(8) if x == -5 else ():
+        if 5 >> page & 1:
+            kept.append(mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ, offset=4096 * page))
+            kept[-1][0]
+    return x * x
+"""
+
+
+@linux
+def test_no_page_of_a_process_that_met_a_hidden_test_tells_another_what_that_asked(taught: Class):
+    third = "def third(x):\n    raise ValueError(alone())"
+    hand_in(taught.course.root, "ada", {"square": PAGES, "third": third})
+    grade(taught, [NAME], students=["ada"], progress=False)
+    (notebook,) = read_journal(taught)["ada", NAME].notebooks
+    told = {one.test: one.told for one in notebook.verdicts}["third-values"]
+    assert "[0, 1, 0, 1" not in told and "ValueError" in told

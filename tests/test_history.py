@@ -17,6 +17,7 @@ from autograder.classroom.counted import Given, Marks, Points
 from autograder.classroom.history import what_changed
 from autograder.classroom.journal import Journal, read_changes
 from autograder.classroom.journal_lines import Graded
+from autograder.classroom.report_terminal import say_row
 from autograder.common.course import Course
 from autograder.common.results import Result
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, release, run
@@ -215,3 +216,22 @@ def test_no_password_of_a_database_is_written_down(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.argv", ["nbgrader", "autograde", NAME, f"--db={address}"])
     kept = f"nbgrader autograde {NAME} --db=postgresql+psycopg2://ann:***@host/grades"
     assert first().run == kept
+
+
+@pytest.mark.parametrize("filling", [".", "\u2800", "語"])
+def test_no_line_that_a_terminal_cuts_passes_for_another_row(
+    filling: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    row = "2026-01-01 00:00:00  0 → 17   by hand  all 0 → 17  root: grade"
+    for many in range(200):
+        say_row(f"2026-11-30 11:08:49  6 → 6   question answered  asked: {filling * many}{row}")
+    whole = capsys.readouterr().out.splitlines()
+    assert len(whole) == 200
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for one in whole:
+        say_row(one)
+        first, *more = capsys.readouterr().out.splitlines()
+        assert all(line.startswith("    ") for line in more)
+        wide = filling == "語"
+        assert max(map(len, (first, *more))) <= (40 if wide else 80)

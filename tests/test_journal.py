@@ -82,6 +82,23 @@ def test_what_was_graded_and_not_stored_is_told(taught: Class):
         assert not list(journal.unstored())
 
 
+@pytest.mark.parametrize("few", [0, journal_module.FEW])
+def test_what_the_gradebook_holds_is_known_until_something_newer_is_stored(
+    taught: Class, few: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_module, "FEW", few)
+    write(taught, *[replace(RESULT, key=f"key {n}") for n in range(9)])
+    for key in ("key 9", "key 10"):
+        write(taught, replace(RESULT, key=key), stored=False)
+    for _ in range(3):  # also when it was written anew
+        with Journal(taught) as journal:
+            found = journal.stored_before("ada", "ps1")
+            assert found is not None and found.result.key == "key 8"
+    with Journal(taught) as journal:
+        journal.stored(replace(RESULT, key="key 10"))
+        assert journal.stored_before("ada", "ps1") is None
+
+
 def test_a_journal_cut_off_anywhere_loses_its_last_line_only(taught: Class):
     other = replace(RESULT, student="bela")
     write(taught, RESULT, other)

@@ -15,7 +15,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.classroom.classes import Class
-from autograder.classroom.grade import grade
+from autograder.classroom.grade import Grader, grade
 from autograder.classroom.journal import Journal
 from autograder.common.course import Course
 from tests.postgres import postgres
@@ -213,6 +213,21 @@ def test_a_grade_by_hand_waits_for_nobody_when_its_submission_is_graded_again(
     assert run(root, "export", "canvas") == 0
     assert capsys.readouterr().out == first
     assert re.search(r"\b\d+ answers wait for a grade by hand and count 0 so far", first)
+
+
+def test_a_grade_by_hand_waits_for_nobody_when_a_run_was_interrupted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Grader, "_keep", end)
+        assert run(root, "grade", NAME, "--again", "--no-report", "--student", "ada") == 130
+    assert run(root, "grade", NAME, "--no-report") == 0
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        row: Any = book.find_grade("why", "numbers", NAME, "ada")
+        assert (row.manual_score, row.needs_manual_grade) == (1.5, False)
 
 
 def test_one_submission_graded_anew_brings_back_everybody(root: Path):

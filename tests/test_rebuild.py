@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import warnings
 from dataclasses import replace
@@ -17,6 +18,7 @@ from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.utils import compute_checksum, determine_grade, is_grade
 
 from autograder.authoring.source import notebook, read_source
+from autograder.classroom.feedback import _source
 from autograder.classroom.rebuild import MODEL, checksum, harmless, inert, rebuild
 from autograder.common.course import Course
 from autograder.common.results import NotebookResult, Verdict
@@ -250,6 +252,23 @@ def test_harmless_keeps_ordinary_text():
     text = "def f(x):\n\treturn 'é 😀 \\x1b'  # α\r\n"
     assert harmless(text) == text
     assert harmless("\x1b[31mred\x1b[0m \x9b") == "red \ufffd"
+
+
+@pytest.mark.parametrize("sign", ["\x1b]", "\x1b]8;;", "\x1b[", "\x1b", "\x1b]0;x\x07"])
+def test_no_sign_in_code_hides_what_ran_behind_it(first: Notebook, sign: str):
+    code = f"def squares(n):  # {sign}\n    s = '{sign}'; ran(s)\n    return 1  # \x07"
+    given = result(first, answers={"squares": code}, extra=(("squares", "code", code),))
+    nb = read(rebuild(first, given))
+    shown = [cell.source for cell in nb.cells if "def squares(n):  #" in cell.source]
+    assert len(shown) == 2
+    page = BeautifulSoup(f"<pre>{_source(code, is_code=True)}</pre>", "html.parser")
+    for source in (*shown, page.text):
+        assert source.replace("\ufffd", "") == re.sub("[\x07\x1b]", "", code)
+
+
+def test_a_command_without_an_end_takes_nothing_of_what_is_below_it():
+    assert harmless("one \x1b]0;title\ntwo") == "one 0;title\ntwo"
+    assert harmless("one \x1b]0;title\x07 two \x1b]8;;http://x\x1b\\three") == "one  two three"
 
 
 def test_a_submission_read_and_rebuilt_has_every_cell(example: Assignment, tmp_path: Path):

@@ -32,6 +32,7 @@ from autograder.classroom.journal_lock import Lock
 from autograder.classroom.keeper import few
 from autograder.classroom.pages import inert_page
 from autograder.classroom.places import HIDDEN, SYSTEMS, kinds_in
+from autograder.classroom.report_terminal import say_row
 from autograder.common.course import Course, CourseError, private_folders, read_config
 from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say, shown
@@ -92,7 +93,7 @@ def _run(
         if before is None or before[0] != key:
             say(f"{number} of {len(students)}: {readable(name)} ...")
             kept[name] = before = key, enter()
-            say(f"  {_in_words(before[1])}")
+            say_row(f"  {_in_words(before[1])}")
             _write_kept(folder / KEPT, kept)
         outcomes[name] = before[1]
     places = ranked(outcomes)
@@ -311,7 +312,7 @@ def _print(places: Sequence[Place]) -> None:
         cells = (f"{found[name]:.2f}" if name in found else "" for name in names)
         scores = "".join(f"  {cell:>11}" for cell in cells)
         student = f"{readable(place.student):<{width}}"
-        say(f"{place.rank:>4}  {student}{scores}  {place.outcome.seconds:>8.1f}")
+        say_row(f"{place.rank:>4}  {student}{scores}  {place.outcome.seconds:>8.1f}")
     for place in places:
         if place.rank is None:
-            say(f"   -  {readable(place.student):<{width}}  {place.outcome.failed}")
+            say_row(f"   -  {readable(place.student):<{width}}  {place.outcome.failed}")

@@ -14,7 +14,7 @@ from autograder.classroom import pages
 from autograder.classroom.asked import Question
 from autograder.classroom.counted import NEAR, Marks, number
 from autograder.classroom.pages import inert_page
-from autograder.classroom.rebuild import harmless
+from autograder.classroom.rebuild import harmless, whole
 from autograder.classroom.statuses import STATUSES
 from autograder.common import headings
 from autograder.common.results import NotebookResult, Verdict
@@ -289,5 +289,5 @@ def cut(text: str, longest: int) -> str:
 
 def _source(source: str, *, is_code: bool) -> str:
     """An answer, escaped; code in colours."""
-    text = harmless(source).strip("\n")
+    text = whole(source).strip("\n")
     return Markup(coloured(text)) if is_code else text

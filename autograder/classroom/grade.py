@@ -28,7 +28,7 @@ from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
 from autograder.judge import fingerprint
 from autograder.judge.lateness import NO_TIME
-from autograder.judge.parcel import Parcel, collect
+from autograder.judge.parcel import NOTEBOOK, Parcel, beside, collect, folders_of
 from autograder.judge.received import Refused, received, sent
 
 if TYPE_CHECKING:
@@ -357,10 +357,13 @@ class Grader:
     def _made_of(self, parcel: Parcel, chapter: str) -> dict[str, str]:
         """Digests of what a grade is made of."""
         assignment = self._assignments[chapter]
+        folders = folders_of(name for name in parcel.files if NOTEBOOK.search(name))
         digests = {
             "work": parcel.key(""),
             "tests": assignment.digest,
-            "files": parcel.digest_of(assignment.allowed_files),
+            "files": parcel.digest_of(
+                lambda name: any(map(assignment.allowed_files, beside(name, folders)))
+            ),
         }
         return {what: digest[:DIGITS] for what, digest in digests.items()}
 
@@ -430,7 +433,9 @@ class Grader:
         count = 0
         for graded in self._journal.unstored():
             if graded.result.assignment in self._assignments:
-                self._keep(keeper, graded)
+                result = graded.result
+                before = self._journal.stored_before(result.student, result.assignment)
+                self._keep(keeper, graded, before)
                 count += 1
         self._settle()
         return count

@@ -13,6 +13,7 @@ from autograder.classroom.changes import BY_HAND, Change, read
 from autograder.classroom.counted import NEAR, Given, number
 from autograder.classroom.journal import read_changes, results, unread_in
 from autograder.classroom.keeper import refreshed
+from autograder.classroom.report_terminal import say_row
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, plain, readable, say, shown
@@ -182,7 +183,7 @@ def _print(table: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        say("  ".join(cells).rstrip())
+        say_row("  ".join(cells))
 
 
 def what_changed(before: Change | None, now: Change) -> list[str]:

@@ -49,6 +49,16 @@ class _Line:
     in_doubt: bool = False
     stored: bool = False
     size: int = 0  # bytes of what the journal says of it that is not outdated
+    before: "_Line | None" = None  # whose result the gradebook holds until this one is stored
+
+    def follows(self, had: "_Line | None") -> None:
+        """Take the place of an earlier line."""
+        if had is not None:
+            self.before = had if had.stored else had.before
+
+    def store(self) -> None:
+        """Note that the gradebook holds it."""
+        self.stored, self.before = True, None
 
 
 @dataclass
@@ -116,6 +126,7 @@ class Journal:
         offset = self._file.tell()
         self._append({"graded": asdict(bounded(graded))})
         line = _Line(graded.result.key, offset, in_doubt=graded.in_doubt)
+        line.follows(self._index.lines.get(who_of(graded.result)))
         self._index.lines[who_of(graded.result)] = line
 
     def settle(self) -> None:
@@ -126,7 +137,7 @@ class Journal:
     def stored(self, result: Result) -> None:
         """Note that gradebook and files hold this result."""
         self._append({"stored": [result.student, result.assignment, result.key]})
-        self._index.lines[who_of(result)].stored = True
+        self._index.lines[who_of(result)].store()
 
     def changed(self, content: dict[str, Any]) -> None:
         """Write down the grade that a submission has from now on; it names student, assignment."""
@@ -180,14 +191,20 @@ class Journal:
         waiting = [line.offset for line in self._index.lines.values() if not line.stored]
         with self._path.open("rb") as file:
             for offset in waiting:
-                file.seek(offset)
-                yield graded_of(file.readline())
+                yield _graded_at(file, offset)
+
+    def stored_before(self, student: str, assignment: str) -> Graded | None:
+        """The result that the gradebook holds while the newest one is not stored, if any."""
+        before = self._index.lines[student, assignment].before
+        if before is None:
+            return None
+        with self._path.open("rb") as file:
+            return _graded_at(file, before.offset)
 
     def last(self, student: str, assignment: str) -> Graded:
         """The newest result of a submission that was graded."""
         with self._path.open("rb") as file:
-            file.seek(self._index.lines[student, assignment].offset)
-            return graded_of(file.readline())
+            return _graded_at(file, self._index.lines[student, assignment].offset)
 
     def _append(self, content: dict[str, Any]) -> None:
         """Write a whole line or, where there is no room for it, nothing."""
@@ -216,8 +233,7 @@ def results_in(path: Path) -> Iterator[Graded]:
     """The same of the journal in a file, wherever it comes from."""
     with in_words(path), path.open("rb") as file:
         for line in sorted(_read_index(file).lines.values(), key=lambda line: line.offset):
-            file.seek(line.offset)
-            yield graded_of(file.readline())
+            yield _graded_at(file, line.offset)
 
 
 def unread_in(path: Path) -> str:
@@ -257,6 +273,11 @@ def secrets(taught: "Class") -> dict[Who, tuple[str, str]]:
         return {who: (line.secret, line.key) for who, line in lines.items()}
 
 
+def _graded_at(file: BinaryIO, offset: int) -> Graded:
+    file.seek(offset)
+    return graded_of(file.readline())
+
+
 def _changes_at(file: BinaryIO, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
     for offset in offsets:
         file.seek(offset)
@@ -288,13 +309,14 @@ def _note(index: _Index, text: bytes, offset: int) -> None:
             graded = read_graded(content["graded"])
             line = _Line(graded.result.key, offset, graded.secret, graded.in_doubt)
             line.size = len(text)
+            line.follows(index.lines.get(who_of(graded.result)))
             index.lines[who_of(graded.result)] = line
         elif "stored" in content:
             student, assignment, key = content["stored"]
             line = index.lines.get((student, assignment))
             if line and line.key == key:
                 line.size += 0 if line.stored else len(text)
-                line.stored = True
+                line.store()
         elif "book" in content:
             name, assignment, sign = content["book"]
             require_text(name, assignment, sign)
@@ -327,13 +349,15 @@ def _ready(path: Path) -> _Index:
 
 def _live_lines(file: BinaryIO, index: _Index) -> Iterator[bytes]:
     """What of a journal is not outdated, in its order."""
-    places: list[tuple[int, Who | None]] = [(line.offset, who) for who, line in index.lines.items()]
+    lines = [(line, who) for who, line in index.lines.items()]
+    lines += [(line.before, who) for line, who in lines if line.before is not None]
+    places: list[tuple[int, tuple[_Line, Who] | None]] = [(one[0].offset, one) for one in lines]
     places += [(offset, None) for offsets in index.changes.values() for offset in offsets]
-    for offset, who in sorted(places, key=lambda place: place[0]):
+    for offset, found in sorted(places, key=lambda place: place[0]):
         file.seek(offset)
         yield file.readline()
-        if who and index.lines[who].stored:
-            yield line_of({"stored": [*who, index.lines[who].key]})
+        if found and found[0].stored:
+            yield line_of({"stored": [*found[1], found[0].key]})
     for assignment, sign in index.signs.items():
         yield line_of({"book": [index.name, assignment, sign]})
 

@@ -36,7 +36,7 @@ from autograder.classroom.nbgrader_course import (
     take_out_odd_names,
 )
 from autograder.classroom.pages import COLOURS, POLICY
-from autograder.classroom.rebuild import NOTES, harmless
+from autograder.classroom.rebuild import NOTES, harmless, whole
 from autograder.common.course import CourseError
 from autograder.common.headings import heading
 from autograder.common.names import clean_log, shown
@@ -217,7 +217,7 @@ def _shown(cell: NotebookNode, hidden: tuple[tuple[str, str], ...]) -> NotebookN
     if cell.get("id") == NOTES:
         return _text(cell.source, {}) if NOTED.fullmatch(cell.source) else None
     if marks.get("solution"):
-        source = cut(harmless(cell.source), LONGEST_SOURCE)
+        source = cut(whole(cell.source), LONGEST_SOURCE)
         # What a code cell printed is left out: it may have printed what a hidden test asked.
         if cell.cell_type == "code":
             return _code(source, marks, [])

@@ -22,7 +22,8 @@ MAX_BY_LINES = 20_000  # characters of a cell that are written line by line
 LONGEST_MARKDOWN = 10_000  # characters of a text that is read as such: it takes a square of them
 SHORTER, MUCH_MARKDOWN = 1000, 200_000  # the same where all of a student's are more than these
 MAX_EXTRA = 500  # cells of the student's own that are kept
-ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
+# one that has no end, as a title may, takes nothing of what is below it
+ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(\x07|\x1b\\)|.)?")
 UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 TAGS = re.compile(r"<(?=[^\s\d=<-])")  # what may begin a tag, a comment, an address in brackets
 ENTITIES = re.compile(r"&(?!(?:lt|gt|nbsp);)(?=#|[^\s<&#;]{1,32};)")  # they spell what is below
@@ -71,6 +72,14 @@ def harmless(text: str) -> str:
     return UNSAFE.sub("\ufffd", ANSI.sub("", text))
 
 
+def whole(source: str) -> str:
+    """What a student wrote, of which nothing is left out; signs that command become \ufffd.
+
+    Whoever reads code has to see all that ran, also behind what would command a terminal.
+    """
+    return UNSAFE.sub("\ufffd", source)
+
+
 def inert(text: str) -> str:
     """A student's Markdown, of which nothing runs or is fetched where formgrader shows it.
 
@@ -82,7 +91,7 @@ def inert(text: str) -> str:
     names no language: one is drawn as a diagram, and in the colours of many a short text takes
     hours.
     """
-    clean = harmless(text).replace("\r\n", "\n").replace("\r", "\n")
+    clean = whole(text).replace("\r\n", "\n").replace("\r", "\n")
     for begins in (TAGS, ENTITIES, PICTURES, TARGETS, COMMANDS):
         clean = begins.sub(r"\g<0> ", clean)
     clean = LANGUAGES.sub(r"\1text ", clean)
@@ -127,7 +136,7 @@ def _cell(
 def _written(answer: str, cell: Cell, longest: int) -> str:
     """An answer as it is shown; one that is untouched stays so, as nbgrader's checksum tells it."""
     if answer == cell.stub or cell.cell_type == "code":
-        return harmless(answer)
+        return whole(answer)
     return _markdown(answer, longest)
 
 
@@ -228,7 +237,7 @@ def _extra(result: NotebookResult, follows: str, longest: int) -> list[dict]:
 def _own(kind: str, source: str, longest: int) -> str:
     """The source of a student's own cell; a raw one would be taken for HTML."""
     if kind == "code":
-        return harmless(source)
+        return whole(source)
     return _markdown(source, 0 if kind == "raw" else longest)
 
 
@@ -236,7 +245,7 @@ def _markdown(source: str, longest: int) -> str:
     """A student's text for formgrader; one that is too long to be read as Markdown as it is."""
     if len(source) <= longest:
         return inert(source)
-    return _preformatted(harmless(source).splitlines())
+    return _preformatted(whole(source).splitlines())
 
 
 def _preformatted(lines: list[str]) -> str:

@@ -5,8 +5,6 @@ feedback page, below the question.
 """
 
 import shutil
-import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +14,7 @@ from autograder.classroom.changes import Answer, Change
 from autograder.classroom.counted import number
 from autograder.classroom.journal import Journal, read_changes, results
 from autograder.classroom.keeper import refreshed
+from autograder.classroom.report_terminal import pieces
 from autograder.common.course import CourseError
 from autograder.common.names import plain, readable, say, shown
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 LONGEST_REPLY = 4000  # characters
 WIDTH = 96
-WIDE = ("W", "F", "A")  # signs that take two columns, the last on some terminals
 
 
 class Request(NamedTuple):
@@ -150,6 +148,5 @@ def _tell_lines(text: str, margin: str) -> None:
     """
     columns = min(WIDTH, shutil.get_terminal_size((WIDTH + len(margin), 0)).columns - len(margin))
     for line in text.splitlines():
-        is_wide = any(unicodedata.east_asian_width(sign) in WIDE for sign in line)
-        for piece in textwrap.wrap(line, max(1, columns // 2 if is_wide else columns)) or [""]:
+        for piece in pieces(line, columns) or [""]:
             say(margin + piece)

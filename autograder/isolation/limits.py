@@ -9,6 +9,8 @@ import signal
 import sys
 from dataclasses import dataclass
 
+MOST_FILES = 128  # that a student's process has open
+MOST_SIGNALS = 1000  # that wait, timers too; an ordinary user's sandboxes and he have them together
 _WORKER_SECONDS, _WORKER_PROCESSES = 900, 64
 
 
@@ -46,12 +48,13 @@ def limit(limits: Limits, *, own_uid: bool | None) -> None:
     megabyte = 1 << 20
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, limits.file_mb * megabyte)
-    _set_limit(resource.RLIMIT_NOFILE, 128)
+    _set_limit(resource.RLIMIT_NOFILE, MOST_FILES)
     _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
     if sys.platform == "linux":  # elsewhere the kernel refuses or ignores these
         _set_limit(resource.RLIMIT_AS, limits.memory_mb * megabyte)
         _set_limit(resource.RLIMIT_MEMLOCK, 0)
         _set_limit(resource.RLIMIT_MSGQUEUE, 0)
+        _set_limit(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     if own_uid is not None:
         _limit_processes(limits.processes, alone=own_uid or _counts_inside())
 

@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from autograder.isolation.limits import Limits, too_long
+from autograder.isolation.limits import MOST_FILES, Limits, too_long
 
 LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sandbox
 FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
@@ -16,6 +16,9 @@ _LOWEST = 19  # priority
 # huge pages that somebody has put aside.
 _HELD = ("RssAnon", "RssShmem", "VmSwap", "HugetlbPages")
 _SHARE = ("Pss_Anon", "Pss_Shmem", "SwapPss", "Private_Hugetlb")
+# Kilobytes that the kernel keeps, for no process, of what was sent and nobody reads; nobody in a
+# sandbox can make room for more. Of sockets each holds its own, with what goes beyond the last.
+WAITING = {"socket": 256, "pipe": 64}
 
 
 class Watch:
@@ -141,10 +144,30 @@ class Watch:
         if sum(one.ticks for one in own) > self._limits.cpu_seconds * os.sysconf("SC_CLK_TCK"):
             return too_long(self._limits)
         allowed = self._limits.memory_mb * 1024
-        # Pages that forks share were counted more than once; only if it matters, count exactly.
-        if sum(one.kilobytes for one in own) > allowed and sum(map(self._share, own)) > allowed:
-            return "used more memory than allowed"
+        used = sum(one.kilobytes for one in own)
+        # Each of these takes time: what may wait in lines is counted only if it matters, and
+        # exactly only then what forks share, of which pages were counted more than once.
+        if allowed - used < self._limits.processes * MOST_FILES * WAITING["socket"]:
+            waiting = self._waiting(own)
+            if used + waiting > allowed and sum(map(self._share, own)) + waiting > allowed:
+                return "used more memory than allowed"
         return ""
+
+    def _waiting(self, own: Sequence["Process"]) -> int:
+        """Kilobytes that may wait in all sockets and pipes that are open; each counts once."""
+        found: set[str] = set()
+        for one in own:
+            with suppress(OSError):  # it may be gone meanwhile
+                for thread in self._names(f"{one.number}/task"):  # some may have files of its own
+                    found.update(self._files(f"{one.number}/task/{thread}/fd"))
+        return sum(WAITING.get(name.partition(":")[0], 0) for name in found)
+
+    def _files(self, folder: str) -> Iterator[str]:
+        """What is open there, such as "socket:[123]"."""
+        with suppress(OSError):
+            for name in self._names(folder):
+                with suppress(OSError):
+                    yield os.readlink(f"{folder}/{name}", dir_fd=self._proc)
 
     def _share(self, process: "Process") -> int:
         """Kilobytes of a process, shared pages divided among those who share them."""

@@ -279,8 +279,8 @@ class Cells:
             self._close(process)
         self.space.student = None
         self.used = False
-        # what hidden tests have made for later ones is still there
-        self.hidden_ran = self.hidden_ran and bool(self.notebook.shared_names)
+        waits = self.aside and self.aside.hidden_ran  # /proc tells of its pages
+        self.hidden_ran &= bool(self.notebook.shared_names or waits)  # what hidden tests have made
 
     def _close(self, process: Student) -> None:
         self.budget.note(process)

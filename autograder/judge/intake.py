@@ -16,7 +16,16 @@ from typing import NamedTuple
 from autograder.common.names import composed, shown
 from autograder.common.results import Flag
 from autograder.judge.assignment import Assignment, Notebook
-from autograder.judge.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
+from autograder.judge.parcel import (
+    NOT_EXTRA,
+    NOTEBOOK,
+    Parcel,
+    Unreadable,
+    at,
+    beside,
+    collect,
+    folders_of,
+)
 from autograder.judge.raw_cells import RawCell, read_cells
 from autograder.judge.script import MAX_NOTES, Script, Submission
 from autograder.judge.steps import assemble
@@ -109,11 +118,17 @@ class _Box:
         """The files that the instructor lets students hand in, as far as there is room for them.
 
         Of two whose names are composed alike the one that is written as it is asked for counts.
+        What was handed in as a folder lies beside the notebook in it.
         """
         left, seen = MAX_BESIDE, set[str]()
-        here = {name: assignment.rules.file_as(name) for name in self.parcel.files}
+        folders = folders_of(self.graded)
+        here = {
+            name: assignment.rules.file_as(asked[0])
+            for name in self.parcel.files
+            if (asked := [*filter(assignment.allowed_files, beside(name, folders))])
+        }
         for name in sorted(here, key=lambda name: here[name] != name):
-            if name in self.taken or not assignment.allowed_files(name):
+            if name in self.taken or (here[name] in seen and composed(name) != here[name]):
                 continue
             self.taken.add(name)
             size, words = len(self.parcel.files[name]), ""

@@ -130,7 +130,7 @@ class Looks(Attempts):
         again = {run.test: run for run in runs_again if run.status in ("failed", "error")}
         if not failed <= again.keys():
             return []
-        if not self.hidden_kept:
+        if not (self.hidden_kept or self.hidden_ran):
             self.met_hidden -= failed
         return [again[run.test] if run.test in failed else run for run in runs]
 

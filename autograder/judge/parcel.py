@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -125,6 +125,19 @@ class Parcel:
         return cls(**{**head, "names": tuple(head["names"]), "files": files})
 
 
+def folders_of(names: Iterable[str]) -> frozenset[str]:
+    """The folders, each with a slash at its end, in which these files were handed in."""
+    return frozenset(name[: name.rindex("/") + 1] for name in names if "/" in name)
+
+
+def beside(name: str, folders: Iterable[str]) -> Iterator[str]:
+    """What a file may be called by an answer: in a folder that holds the notebook as beside it."""
+    for folder in sorted(folders):
+        if name.startswith(folder):
+            yield name.removeprefix(folder)
+    yield name
+
+
 def collect(place: Place, assignment: Assignment) -> Parcel:
     """Take what lies in a place; every end of it is a parcel."""
     if place.reason:
@@ -183,10 +196,12 @@ class _Taker:
         found = [name for name in expected if name in names]
         others = [name for name in names if name not in expected and NOTEBOOK.search(name)]
         others.sort(key=lambda name: bool(DATA.search(name)))
+        folders = folders_of(name for name in names if NOTEBOOK.search(name))
         allowed = [
             name
             for name in names
-            if self.assignment.allowed_files(name) and not {*name.split("/")} & {*NOT_EXTRA}
+            if any(map(self.assignment.allowed_files, beside(name, folders)))
+            and not {*name.split("/")} & {*NOT_EXTRA}
         ]
         return list(dict.fromkeys([*found, *others[:MAX_CANDIDATES], *allowed]))
 

@@ -27,6 +27,7 @@ DATA = re.compile(  # such as a pasted photo, on one line or on many long ones
     rf"(?>(?:{WRAP}{SIGNS}{{40,}}+)*)(?>(?:{WRAP}{SIGNS}++(?=[\"')>]))?)"
 )
 PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
+END_OF_DISK = ("\0", "\x1a")  # what is behind a text that a crash, or an old program, has written
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -74,6 +75,9 @@ def _decode(content: bytes) -> tuple[str, list[str]]:
     notes = []
     if encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"The notebook was saved as {encoding.upper()}; Jupyter writes UTF-8.")
+    if text.endswith(END_OF_DISK):
+        text = text.rstrip("".join(END_OF_DISK))
+        notes.append("Zero bytes at the notebook's end, as a crash leaves them, were left out.")
     if "\ufffd" in text and "\ufffd".encode(encoding.removesuffix("-sig")) not in content:
         notes.append("The notebook holds bytes that are no UTF-8; they were replaced by \ufffd.")
     return text.removeprefix("\ufeff"), notes

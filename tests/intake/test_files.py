@@ -290,6 +290,24 @@ def test_only_allowed_files_are_kept(box: Path, assignment: Assignment, week: No
     assert read(box, allowing).scripts[0].files == ()
 
 
+@pytest.mark.parametrize("pattern", ["a.csv", "*.csv"])
+@pytest.mark.parametrize("inside", ["work", "work/more"])
+def test_files_beside_a_notebook_in_a_folder_are_beside_it(
+    box: Path, assignment: Assignment, week: Notebook, pattern: str, inside: str
+):
+    (box / inside).mkdir(parents=True)
+    put(box / inside, solved(week))
+    (box / inside / "a.csv").write_text("inside")
+    (box / "data").mkdir()
+    (box / "data" / "b.txt").write_text("there")
+    allowing = replace(assignment, rules=Rules(files=(pattern, "data/b.txt")))
+    found = read(box, allowing)
+    assert found.scripts[0].files == (("data/b.txt", b"there"), ("a.csv", b"inside"))
+    assert not any("left out" in note for note in found.notes)
+    (box / "a.csv").write_text("outside")
+    assert dict(read(box, allowing).scripts[0].files)["a.csv"] == b"outside"
+
+
 @pytest.mark.parametrize("pattern", ["gr\u00f6\u00dfe.csv", "*.csv"])
 def test_an_allowed_file_is_found_however_a_mac_wrote_its_name(
     box: Path, assignment: Assignment, week: Notebook, pattern: str

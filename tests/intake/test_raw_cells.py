@@ -173,6 +173,16 @@ def test_lone_surrogates_and_stray_bytes_are_replaced_and_noted(
     assert "bytes that are no UTF-8" in script(box, assignment, text).notes[0]
 
 
+@pytest.mark.parametrize("ending", [b"\0" * 4000, b"\n\x1a", b"\n\0\0"])
+def test_what_a_crash_leaves_behind_a_notebook_is_left_out(
+    box: Path, assignment: Assignment, week: Notebook, ending: bytes
+):
+    content = json.dumps(solved(week)).encode()
+    found = script(box, assignment, content + ending)
+    assert right(found, week)
+    assert any("Zero bytes" in note for note in found.notes)
+
+
 def test_other_notebook_formats_are_read(box: Path, assignment: Assignment, week: Notebook):
     content = solved(week)
     assert right(script(box, assignment, content | {"nbformat_minor": 99, "nbformat": 7}), week)

@@ -249,6 +249,24 @@ TOO_MUCH_TOGETHER = {
                 time.sleep(1000)
         time.sleep(1000)
     """,
+    "memory of what was sent and nobody reads": """
+        import os, socket, time
+        from contextlib import suppress
+        held = b"x" * (80 << 20)
+        for _ in range(8):
+            if os.fork() == 0:
+                kept = []
+                with suppress(OSError):
+                    while True:
+                        kept += socket.socketpair()
+                for one in kept:
+                    one.setblocking(False)
+                    with suppress(OSError):
+                        while True:
+                            one.send(b"x" * 65536)
+                time.sleep(1000)
+        time.sleep(1000)
+    """,
     "memory behind a first thread that has ended": """
         import ctypes, os, platform, threading, time
         def fill():
@@ -361,6 +379,16 @@ def test_so_they_are_where_a_sandbox_gets_no_proc_of_its_own(contained: ForkServ
         assert spawned.ended(GONE) == BOUNDS["time" if "time" in what else "memory"]
         assert run(other, "answer = 1") == 1
         assert other.ended() is None
+
+
+def test_signals_and_timers_that_wait_are_bounded(cramped: Spawned):
+    timers = """
+        import ctypes
+        libc, timer, answer = ctypes.CDLL("libc.so.6"), ctypes.c_void_p(), 0
+        while answer < 5000 and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
+            answer += 1
+    """
+    assert 0 < run(cramped, timers) <= 1000
 
 
 def test_cpu_is_bounded(cramped: Spawned):
