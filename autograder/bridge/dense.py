@@ -196,12 +196,17 @@ def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     if _overlap(made.shape, strides):
         return made
     laid = torch.zeros(room, dtype=made.dtype, device="cpu").as_strided(made.shape, strides)
-    target, source = laid, made
-    for axis, step in enumerate(strides):
-        if step == 0:  # a repeated axis has its entries once
-            target, source = target.narrow(axis, 0, 1), source.narrow(axis, 0, 1)
-    target.copy_(source)
+    fill(laid, made)
     return laid
+
+
+def fill(target: Tensor, source: Tensor) -> None:
+    """Give a tensor the entries of another one; a repeated axis has its entries once."""
+    if target.layout is torch.strided:
+        for axis, (step, size) in enumerate(zip(target.stride(), target.shape, strict=True)):
+            if step == 0 and size > 1:
+                target, source = target.narrow(axis, 0, 1), source.narrow(axis, 0, 1)
+    target.copy_(source)
 
 
 def _overlap(shape: Sequence[int], strides: list[int]) -> bool:

@@ -25,6 +25,7 @@ from autograder.bridge.dense import (
     bits,
     bytes_of,
     check,
+    fill,
     fits,
     gradient_of,
     is_strides,
@@ -105,7 +106,7 @@ class Tensors:
         with torch.set_grad_enabled(torch.is_grad_enabled() and history):
             if ours.shape != fresh.shape or ours.dtype != fresh.dtype:
                 reform(ours, fresh)
-            ours.copy_(fresh)
+            fill(ours, fresh)
         if ours.is_leaf and fresh.is_leaf:
             ours.requires_grad_(fresh.requires_grad)
             self._pass_gradient(ours, fresh)

@@ -1322,13 +1322,17 @@ assert pieces is None and total == -math.inf, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 log_p = {"a": -1.0, "b": -1.0, "c": -1.0, "abc": -4.0, "ab": -1.5, "bcd": -0.5, "d": -3.0}
-cuts = {"abcd": ["a", "bcd"], "abc": ["ab", "c"], "bcdabc": ["bcd", "ab", "c"], "": []}
+cuts = {"abcd": ["a", "bcd"], "abc": ["ab", "c"], "bcdabc": ["bcd", "ab", "c"]}
 for word, wanted in cuts.items():
     pieces, _ = likeliest(word, log_p)
     assert pieces is not None and list(pieces) == wanted, (
         f"the cut with the largest product is wanted, neither the longest piece nor the fewest pieces\n"
         f"For {word!r} expected {wanted}, yours is {pieces}."
     )
+pieces, _ = likeliest("", log_p)
+assert pieces is not None and list(pieces) == [], (
+    f"the word without letters has one cut, []\nYours is {pieces}."
+)
 pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "yz": -2.0, "xyz": -3.0})
 assert pieces == ["xyx", "yz"], f"'xyxyz' is cut into 'xyx yz' (-2.5)\nYours is {pieces}."
 pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "z": -2.0})
@@ -1338,6 +1342,9 @@ assert pieces == ["xy", "xy", "z"], (
 )
 pieces, _ = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0, "ba": -9.0})
 assert pieces == ["ab"] * 1000, "a word of 2000 letters is cut into its 1000 best pieces"
+long = "abcdefghijklmnopqrstuvwxyz"
+pieces, _ = likeliest(long + "a", {long: -9.0, "a": -1.0})
+assert pieces == [long, "a"], "a piece may be as long as the longest in log_p, whatever that is"
 for word, log_p, wanted in (
     ("ab", {}, None),
     ("", {}, []),

@@ -898,7 +898,7 @@ def longest_piece_at_each_place(word, log_p):
     shorter one."""
     total = [0.0]
     for end in range(1, len(word) + 1):
-        ways = [i for i in range(max(0, end - 8), end) if word[i:end] in log_p]
+        ways = [i for i in range(max(0, end - 40), end) if word[i:end] in log_p]
         terms = [total[i] + log_p[word[i:end]] for i in ways]
         top = max(terms, default=-math.inf)
         mass = sum(math.exp(term - top) for term in terms if top > -math.inf)
@@ -925,7 +925,7 @@ def fewest_pieces(word, log_p):
     cuts: list[Any] = [[]]
     total = [0.0]
     for end in range(1, len(word) + 1):
-        ways = [i for i in range(max(0, end - 8), end) if word[i:end] in log_p]
+        ways = [i for i in range(max(0, end - 40), end) if word[i:end] in log_p]
         ways = [i for i in ways if cuts[i] is not None]
         terms = [total[i] + log_p[word[i:end]] for i in ways]
         top = max(terms, default=0.0)
@@ -949,7 +949,7 @@ def best_in_place_of_all(word, log_p):
     for end in range(1, len(word) + 1):
         ways = [
             i
-            for i in range(max(0, end - 8), end)
+            for i in range(max(0, end - 40), end)
             if word[i:end] in log_p and best[i][1] is not None
         ]
         scored = [(best[i][0] + log_p[word[i:end]], i) for i in ways]
@@ -975,7 +975,7 @@ def probabilities_that_vanish(word, log_p):
     for end in range(1, len(word) + 1):
         ways = [
             i
-            for i in range(max(0, end - 8), end)
+            for i in range(max(0, end - 40), end)
             if word[i:end] in log_p and best[i][1] is not None
         ]
         total.append(sum(total[i] * math.exp(log_p[word[i:end]]) for i in ways))
@@ -985,3 +985,31 @@ def probabilities_that_vanish(word, log_p):
         else:
             best.append((-math.inf, None))
     return best[-1][1], math.log(total[-1]) if total[-1] > 0 else -math.inf
+
+
+@misconception(
+    "likeliest",
+    id="TOK76",
+    fails=["likeliest-cut", "likeliest-sum"],
+    read="01_embedding#embedding-today",
+)
+def no_cut_of_nothing(word, log_p):
+    """You say that the word without letters has no cut. It has one, the empty list, of probability
+    1: the logarithm is 0."""
+    best: list[Any] = [(0.0, [])]
+    total = [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [
+            i
+            for i in range(max(0, end - 40), end)
+            if word[i:end] in log_p and best[i][1] is not None
+        ]
+        if ways:
+            logs = [total[i] + log_p[word[i:end]] for i in ways]
+            total.append(max(logs) + math.log(sum(math.exp(log - max(logs)) for log in logs)))
+            score, i = max((best[i][0] + log_p[word[i:end]], i) for i in ways)
+            best.append((score, [*best[i][1], word[i:end]]))
+        else:
+            total.append(-math.inf)
+            best.append((-math.inf, None))
+    return (best[-1][1], total[-1]) if word else (None, -math.inf)

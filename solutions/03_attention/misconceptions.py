@@ -348,6 +348,24 @@ def minus_a_billion(scores, mask=None):
 
 @misconception(
     "masked-softmax",
+    id="ATT11b",
+    fails=["masked-softmax-values"],
+    read="03_attention#fully-masked-row",
+)
+def left_in_single_precision(scores, mask=None):
+    """You compute float16 scores in float32, which is fine, and return float32: turn the weights
+    back to the dtype of the scores.
+    """
+    if scores.dtype == torch.float16:
+        scores = scores.float()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@misconception(
+    "masked-softmax",
     id="ATT23",
     fails=["masked-softmax-stability"],
     read="03_attention#mask-before-softmax",
@@ -1089,6 +1107,30 @@ def up_to_seven(attend):
             other = x.clone()
             other[j] += 1.0
             moved = (attend(other) - base).abs().amax(-1) > 1e-9
+            rows += [i for i in range(j) if moved[i]]
+        if rows:
+            return n, min(rows)
+    return None
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT41c",
+    fails=["smallest-leak-others"],
+    read="03_attention#incremental-property",
+)
+def too_coarse_a_border(attend):
+    """You overlook small changes. A leak may move a result by little more than 1e-6, rounding
+    moves it by less than 1e-12: take a border between the two.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base, rows = attend(x), []
+        for j in range(1, n):
+            other = x.clone()
+            other[j] = torch.randn(4, generator=generator, dtype=torch.float64)
+            moved = (attend(other) - base).abs().amax(-1) > 1e-3
             rows += [i for i in range(j) if moved[i]]
         if rows:
             return n, min(rows)

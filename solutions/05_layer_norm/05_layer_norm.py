@@ -1005,6 +1005,8 @@ for layer, tokens in enumerate(before):
 assert all(torch.equal(one, other) for one, other in zip(outputs, before, strict=True)), (
     "curves should leave the outputs unchanged"
 )
+for curve in (sizes, alike):
+    assert_dtype(curve, torch.float64, "tokens in float64 should have curves in float64")
 ### END HIDDEN TESTS
 
 # %% test="diagnose-stacks" points=3

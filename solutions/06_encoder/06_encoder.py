@@ -1017,9 +1017,11 @@ def paths(mask: Tensor) -> list[list[int]]:
 
 for count, share, seed in ((6, 0.2, 1), (9, 0.15, 2), (12, 0.1, 3), (12, 0.3, 4), (1, 0.0, 5)):
     mask = torch.rand(count, count, generator=torch.Generator().manual_seed(seed)) < share
+    before = mask.clone()
     assert rounds(mask).tolist() == paths(mask), (
         "for any mask, each entry should be the fewest layers by which what j knows gets to i"
     )
+    assert torch.equal(mask, before), "rounds should leave the mask unchanged, its diagonal too"
 ring = torch.eye(30, dtype=torch.bool).roll(1, dims=1)
 assert rounds(ring).max() == 29, "in a ring of 30 tokens one has to wait for 29 layers"
 ### END HIDDEN TESTS

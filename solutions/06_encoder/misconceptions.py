@@ -1454,6 +1454,25 @@ def doubled_in_each_layer(mask):
 
 
 @misconception(
+    "rounds",
+    id="RND5b",
+    fails=["rounds-any"],
+    read="06_encoder#encoder-rounds",
+)
+def diagonal_of_the_callers_mask(mask):
+    """You set the diagonal of the mask that you were handed; the caller may still need it as it
+    was: make a new one.
+    """
+    known = torch.eye(len(mask), dtype=torch.bool)
+    found = torch.where(known, 0, -1)
+    mask.fill_diagonal_(True)
+    for layer in range(1, len(mask)):
+        known = mask.double() @ known.double() > 0
+        found[known & (found < 0)] = layer
+    return found
+
+
+@misconception(
     "predicted-depths",
     id="RND6",
     fails=["predicted-depths-made"],

@@ -472,6 +472,40 @@ def the_first_to_finish_wins(
 
 @misconception(
     "beam-search",
+    id="INF10b",
+    fails=["beam-search-rules"],
+    read="09_inference#beam-search",
+)
+def narrower_with_each_end(model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6):
+    """Your beam gets narrower with each hypothesis that ends. Those that have finished are put
+    aside: each step keeps beam_size extensions of the live ones.
+    """
+    training = model.training
+    model.eval()
+    finished = []
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        live = [(0.0, [bos_id])]
+        for _ in range(max_len):
+            extended = []
+            for total, ids in live:
+                logits = model.decode(torch.tensor([ids]), memory, memory_mask)[0, -1]
+                logs = logits.log_softmax(-1).tolist()
+                extended += [(total + log, [*ids, token]) for token, log in enumerate(logs)]
+            kept = sorted(extended, reverse=True)[: beam_size - len(finished)]
+            finished += [pair for pair in kept if pair[1][-1] == eos_id]
+            live = [pair for pair in kept if pair[1][-1] != eos_id]
+            if not live:
+                break
+    model.train(training)
+    score, ids = max(
+        (total / ((4 + len(ids)) / 6) ** length_penalty, ids) for total, ids in finished or live
+    )
+    return [token for token in ids[1:] if token != eos_id], score
+
+
+@misconception(
+    "beam-search",
     id="INF11",
     fails=["beam-search-exhaustive", "beam-search-length", "beam-search-rules"],
     read="09_inference#length-penalty",

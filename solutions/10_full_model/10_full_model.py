@@ -843,6 +843,7 @@ model = nn.Linear(3, 2)
 model.load_state_dict(average_checkpoints([model.state_dict(), model.state_dict()]))
 for wrong, what in (
     ([], "an empty list"),
+    ([dict.fromkeys(names, torch.ones(2)) for names in ("ab", "ac")], "as many others in the last"),
     ([dict.fromkeys(names, torch.ones(2)) for names in ("ab", "ac", "ab")], "others in the middle"),
     ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
     ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name more in the last"),

@@ -478,6 +478,9 @@ pretended = {
 }
 mixed = [0.05, 0.03, 0.01, 0.04, 0.02]
 table = sweep(lambda rate: pretended[rate], mixed)
+assert list(table)[:3] == [0.01, 0.02, 0.03] and table.get(0.03) != math.inf, (
+    "a run whose last losses are no higher than its first one has not diverged: the next rate is tried"
+)
 assert list(table) == [0.01, 0.02, 0.03, 0.04], (
     "a run with a loss that is not finite has diverged, and no higher rate is tried"
 )
@@ -836,6 +839,15 @@ for right, said, kind in (
     got = kind_of_error(right, said, forms)
     assert got == kind, (
         "where several rules seem to fit, the first one counts, and words count as often as they occur"
+        f"\n{right!r} translated as {said!r}: yours is {got!r}, expected {kind!r}."
+    )
+for right, said, kind in (
+    ("il passe .", "il dort .", "word"),
+    ("la dame .", "une dame rit .", "length"),
+):
+    got = kind_of_error(right, said, forms)
+    assert got == kind, (
+        "a negation is the word ne, n' or pas itself, and no other word that holds these letters"
         f"\n{right!r} translated as {said!r}: yours is {got!r}, expected {kind!r}."
     )
 ### END HIDDEN TESTS

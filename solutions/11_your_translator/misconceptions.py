@@ -269,6 +269,27 @@ def equal_is_better(held_out, patience):
     return best, len(held_out) - 1
 
 
+@misconception(
+    "choose",
+    id="TRN14",
+    fails=["choose-edges"],
+    read="11_your_translator#which-weights",
+)
+def never_below_a_nan(held_out, patience):
+    """No number is below NaN. If the first loss is NaN, it stays your best for ever: any number
+    should take its place.
+    """
+    if not held_out or patience < 1:
+        raise ValueError("no losses, or no patience")
+    best = 0
+    for index, loss in enumerate(held_out):
+        if loss < held_out[best]:
+            best = index
+        if index - best >= patience:
+            return best, index
+    return best, len(held_out) - 1
+
+
 # 11.3 How high may the rate be?
 
 
@@ -569,6 +590,40 @@ def elision_one_way(right, said, forms):
     if Counter(plain(wanted)) == Counter(plain(given)):
         return "order"
     if {"ne", "n'", "pas"} & (set(wanted) ^ set(given)):
+        return "negation"
+    return "word" if as_many else "length"
+
+
+@misconception(
+    "kind-of-error",
+    id="TRN44",
+    fails=["kind-of-error-first"],
+    read="11_your_translator#kinds-of-errors",
+)
+def negation_by_letters(right, said, forms):
+    """You look for the letters of a negation in the text, and find "pas" in "passe", "ne" in "une".
+    Look for the very word among the words.
+    """
+    wanted, given = right.split(), said.split()
+
+    def elided(one, other):
+        return one == other or other in ELIDED.get(one, ()) or one in ELIDED.get(other, ())
+
+    def plain(words):
+        return [forms.get(word, word) for word in words]
+
+    as_many = len(wanted) == len(given)
+    if wanted == given:
+        return "none"
+    if as_many and all(elided(*pair) for pair in zip(wanted, given, strict=True)):
+        return "elision"
+    if as_many and all(
+        elided(*pair) or len(set(plain(pair))) == 1 for pair in zip(wanted, given, strict=True)
+    ):
+        return "agreement"
+    if Counter(plain(wanted)) == Counter(plain(given)):
+        return "order"
+    if any((word in right) != (word in said) for word in ("ne", "n'", "pas")):
         return "negation"
     return "word" if as_many else "length"
 

@@ -451,6 +451,30 @@ def positions_of_zeros(
     )
 
 
+@misconception(
+    "patch-encoder",
+    id="PI27b",
+    fails=["patch-encoder-parts"],
+    read="13_pictures#pictures-encoder",
+    target="PatchEncoder.__init__",
+)
+def as_large_as_randn(
+    self, patch_dim, num_patches, d_model, num_layers, num_heads, d_ff, dropout=0.0
+):
+    """Your class token and positions begin as large as torch.randn draws them, and drown the
+    patches; they begin with small numbers, of about 0.02.
+    """
+    nn.Module.__init__(self)
+    self.patch_embedding = nn.Linear(patch_dim, d_model)
+    self.class_token = nn.Parameter(torch.randn(d_model))
+    self.positions = nn.Parameter(torch.randn(1 + num_patches, d_model))
+    self.stack = Encoder(
+        lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(d_model),
+    )
+
+
 # 13.4 Shuffle the patches
 
 

@@ -519,6 +519,27 @@ def with_biases(self, encoding, num_heads):
     self.register_buffer("encoding", encoding)
 
 
+@misconception(
+    "relative-attention",
+    id="XL28b",
+    fails=["relative-attention-parts"],
+    read="14_longer_context#xl-relative",
+    target="RelativeAttention.__init__",
+)
+def table_as_a_parameter(self, encoding, num_heads):
+    """Your table is a parameter, also if it needs no gradient; it is not learned: register it as a
+    buffer.
+    """
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.num_heads = num_heads
+    for name in ("w_q", "w_k", "w_v", "w_r", "w_o"):
+        self.add_module(name, nn.Linear(width, width, bias=False))
+    self.u = nn.Parameter(torch.zeros(num_heads, width // num_heads))
+    self.v = nn.Parameter(torch.zeros(num_heads, width // num_heads))
+    self.encoding = nn.Parameter(encoding, requires_grad=False)
+
+
 # 14.5 Distances without an index
 
 

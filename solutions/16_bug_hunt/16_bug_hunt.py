@@ -515,6 +515,19 @@ class OnlyTheFirst(Suspect):
         return ((ids == self.pad).cumsum(1) != 1)[:, None]
 
 
+def hiding(amount: int) -> type[Suspect]:
+    """A model that hides padding where there are so many tokens of it, and reads it elsewhere."""
+
+    class Hiding(Suspect):
+        def real(self, ids):
+            padding = ids == self.pad
+            return (~padding | (padding.sum(1, keepdim=True) != amount))[:, None]
+
+    return Hiding
+
+
+Two, Three = hiding(2), hiding(3)
+
 assert_judges(
     check_padding,
     *[
@@ -524,6 +537,8 @@ assert_judges(
             OnlyWritten: "who looks at padding in the encoder only should be accused",
             OnlyTheFirst: "who hides one padding token, however many there are, should be accused",
             FromTheEnd: "who counts positions from the end of the padding should be accused",
+            Two: "who hides two padding tokens, and reads any other number, should be accused",
+            Three: "who hides three padding tokens, and reads any other number, should be accused",
         }.items()
     ],
     (

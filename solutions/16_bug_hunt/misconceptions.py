@@ -337,6 +337,23 @@ def one_amount(model):
     assert (moved - model.logits(source, target)).abs().max() < 1e-4, "padding: it moves"
 
 
+@misconception(
+    "check-padding",
+    id="BH19c",
+    fails=["check-padding-leaks"],
+    read="16_bug_hunt#hunt-padding",
+)
+def one_larger_amount(model):
+    """You append padding once, always as much of it; a model may be right for this amount by
+    chance. Ask for several.
+    """
+    model.eval()
+    words = torch.tensor(model.words)
+    source, target = words[[3, 0, 5, 2]][None], words[[1, 4, 6]][None]
+    moved = model.logits(F.pad(source, (0, 2), value=model.pad), target)
+    assert (moved - model.logits(source, target)).abs().max() < 1e-4, "padding: it moves"
+
+
 # 16.4 In company
 
 

@@ -85,6 +85,14 @@ def test_a_tensor_changed_in_place_is_changed_here(answer: Any) -> None:
     assert x.tolist() == [[0, 0], [1, 1]]
 
 
+def test_a_tensor_whose_axis_repeats_itself_is_changed_here(answer: Any) -> None:
+    source = "def few(x):\n    x[x < 2] = 0\n    return x.sum()\n"
+    few, _ = answer(source)("few")
+    row = torch.tensor([1.0, 5.0, 2.0])
+    assert few(row.expand(4, 3)) == 28
+    assert row.tolist() == [0, 5, 2]
+
+
 IN_PLACE = """
 def unsqueezed(x): x.unsqueeze_(0)
 def turned(x): x.t_()

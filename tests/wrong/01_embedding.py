@@ -318,3 +318,25 @@ def starts_in_front_of_the_word(word, log_p):
         pieces.append(word[start[end] : end])
         end = start[end]
     return pieces[::-1], total[-1]
+
+
+@variant("likeliest")
+def pieces_of_ten_letters_at_most(word, log_p):
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - 10), end) if word[i:end] in log_p]
+        ways = [i for i in ways if total[i] > -math.inf]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]

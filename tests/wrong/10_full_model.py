@@ -172,3 +172,15 @@ def only_the_first_row_is_watched(logits):
     if not same(base[:, :1], logits(s, torch.tensor([[1, 6, 4, 2]]))[:, :1]):
         return "future"
     return "none"
+
+
+@variant("average-checkpoints")
+def names_of_the_first_and_the_last_compared(checkpoints):
+    if not checkpoints or set(checkpoints[0]) != set(checkpoints[-1]):
+        raise ValueError("checkpoints have different names")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }
