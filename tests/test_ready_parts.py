@@ -171,6 +171,7 @@ def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
         "torch.linalg.lu(a)",
         "import scipy.linalg as s\ns.lu_factor(a)",
         "torch.linalg.cholesky(a.T @ a)",
+        "torch.optim.LBFGS([w], max_iter=200).step(closure)",
     ],
 )
 def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):

@@ -1,7 +1,8 @@
 """Which modules ran from files that are a student's own, and what stood in these files.
 
 An answer's text may show a module's file and run another one: a copy under a computed name, a file
-that lies before Python's own, one that a library loads by a text. So it is noted where Python
+that lies before Python's own, one that a library loads by a text, a library's file by the name of
+another library, to whose `__path__` its folder was added. So it is noted where Python
 itself tells of it, and told before the module runs, which could take the note away. What is told
 is a claim all the same, like all that a student's process says.
 """
@@ -74,9 +75,11 @@ def hear(event: str, told: tuple[Any, ...]) -> None:
         _note(told[0], None)
     elif event == "exec" and (space := _module_that_runs(sys._getframe(2))) is not None:
         name, file, made_of = space.get("__name__"), space.get("__file__"), told[0].co_filename
+        name = name if type(name) is str else "a module"
         if _is_own(made_of if file is None else file):  # bytes of Python's say what they like
-            text = _compiled.pop(made_of, None) if file == made_of else None
-            _note(name if type(name) is str else "a module", text)
+            _note(name, _compiled.pop(made_of, None) if file == made_of else None)
+        elif type(file) is str and not _is_called(name, file):
+            _note(name, None)  # as if it were a part of what it was put into
 
 
 def tell_by(send: Callable[[Frame], None]) -> None:
@@ -91,6 +94,14 @@ def _is_own(file: Any) -> bool:
         return False
     path = Path(file)
     return ".." in path.parts or not str(path.absolute()).startswith(_homes)
+
+
+def _is_called(name: str, file: str) -> bool:
+    """Whether a module of this name is what lies in this file: no folder was lent to a package."""
+    path = Path(file).with_suffix("")
+    path = path.parent if path.name == "__init__" else path
+    parts = name.split(".")
+    return list(path.parts[-len(parts) :]) == parts
 
 
 def _loads(frame: types.FrameType) -> bool:

@@ -197,12 +197,14 @@ class Questions:
         others = [cell for cell in self.script.cells if self.is_own(cell)]
         others = [cell for cell in others if cell.grade_id not in group.solutions]
         own = self.defined(group)
+        used = self.used(group)
+        if used & self.shadowed(group):  # as in an annotation, which no later meaning of it mends
+            return True
         takes = {name for names in self.notebook.defines.values() for name in names}
         for cell in others:
             foreign = takes - set(self.notebook.defines.get(cell.grade_id, ()))
             if acts(cell.source) or foreign & touched(cell.source):
                 return True
-        used = self.used(group)
         while more := {
             name
             for cell in [*others, *self.notebook.of_kind("readonly", "code")]

@@ -172,6 +172,11 @@ ANOTHER = {  # what a cell shows, and what then runs
         "pathlib.Path('mi' + 'ne', '__init__' + chr(46) + 'pyc').write_bytes(TEXT)\n"
         + USES.format("mine"),
     ),
+    "a library's file as a part of another library": (
+        "1",
+        "import os, statistics\ntorch.__path__.append(os.path.dirname(statistics.__file__))\n"
+        "from torch.statistics import fsum\ndef total(x): return fsum(x)",
+    ),
     "by a way that leads to a library": (
         "1",
         LETTERS + BESIDE_LIBRARY + USES.format("colorsys"),

@@ -386,3 +386,23 @@ def test_no_example_in_an_answers_docstring_is_run_where_tests_are(task: Any, ru
     evil = right.replace("    >>>", "    >>> import builtins; builtins.RUN_BY = 1\n    >>>")
     made.scores(asked=evil)
     assert not hasattr(builtins, "RUN_BY")
+
+
+@pytest.mark.parametrize("slip", ["list = [1]", "Number = None", "list, Number = [1], 2\nsum = 0"])
+def test_a_name_that_another_cell_takes_costs_no_answer_that_is_made_with_it(task: Any, slip: str):
+    parts = [
+        ("table", "from typing import List as Number"),
+        ("look", "1"),
+        ("first", "def first(xs):\n    return xs[0]"),
+        ("t_first", "assert first([2, 3]) == 2", 1),
+        (
+            "total",
+            "def total(xs: list[int], by: Number[int] = ()) -> int:\n    return xs[0] + xs[1]",
+        ),
+        ("t_total", "assert total([1, 2]) == 3", 1),
+    ]
+    right = dict(parts[i][:2] for i in (2, 4))
+    made = task(parts)
+    assert made.scores(look=slip, **right) == {"t_first": 1, "t_total": 1}
+    wrong = right | {"total": right["total"].replace("xs[1]", "xs[0]")}
+    assert made.scores(look=slip, **wrong) == {"t_first": 1, "t_total": 0}

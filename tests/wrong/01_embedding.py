@@ -340,3 +340,12 @@ def pieces_of_ten_letters_at_most(word, log_p):
         pieces.append(word[start[end] : end])
         end = start[end]
     return pieces[::-1], total[-1]
+
+
+@variant("encode")
+def names_what_max_len_may_be(sentence, vocabulary, max_len=None):
+    if max_len is not None and max_len < 2:
+        raise ValueError("max_len must be at least 2, and neither 1, 0 nor -1")
+    words = sentence.split()[: None if max_len is None else max_len - 2]
+    ids = [vocabulary.get(word, vocabulary["<unk>"]) for word in words]
+    return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
