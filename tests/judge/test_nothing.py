@@ -327,3 +327,16 @@ def test_nothing_is_nothing_whether_a_class_or_a_function_made_what_gives_it(
     assert made.scores(make=wrong.replace("VALUE", "np.zeros((0, 1))")) == {"t_1": 0, "t_2": 0}
     odd = "np.where(np.arange(3) > 0, np.nan, 2.0)"  # not a number in places
     assert made.scores(make=wrong.replace("VALUE", odd))["t_2"] == 0
+
+
+def test_numbers_that_a_test_hands_over_may_be_drawn_one_by_one(task: Any) -> None:
+    claim = "want = np.random.default_rng(7).normal(size=3)\n"
+    claim += "assert np.allclose(draw(np.random.default_rng(7), 3), want)"
+    made = task([("draw", "def draw(rng, n): return rng.normal(size=n)"), ("t_draw", claim, 1)])
+    made.known = Transcripts(made)
+    singly = "def draw(rng, n): return np.array([rng.normal() for _ in range(n)])"
+    assert made.scores(draw=singly) == {"t_draw": 1}
+    nothing = (
+        "def draw(rng, n): return np.array([rng.normal() for _ in range(n)])[:0].reshape(0, 1)"
+    )
+    assert made.scores(draw=nothing) == {"t_draw": 0}
