@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import based, errors, memory, touched
+from autograder.bridge import based, errors, memory, rng, touched
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
@@ -268,12 +268,17 @@ def _collects(target: Any) -> bool:
 
     Others are handed nothing where a call leaves them to the values that they have themselves.
     """
-    if type(target) is types.BuiltinFunctionType:
+    if type(target) is types.BuiltinFunctionType or rng.draws(_owner(target)):
         return False
     function = target.__func__ if type(target) is types.MethodType else target
     if type(function) is not types.FunctionType:  # an object of a test's is asked for nothing
         return True
     return bool(function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+
+
+def _owner(target: Any) -> type:
+    """The class of whose objects this is a method; that of anything else."""
+    return type(target.__self__) if type(target) is types.MethodType else type(target)
 
 
 def _method(target: Any, name: str) -> Any:

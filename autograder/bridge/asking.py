@@ -122,10 +122,15 @@ class Asking:
             tree["files"] = files
 
     def _origin(self, op: str, plain: list, label: str) -> str:
-        """The label of what a request gives: what a class makes goes by the class's."""
+        """The label of what a request gives: what a class makes goes by the class's.
+
+        So does a method by that of what it was made of: a function is one without being asked.
+        """
         if op == "get":
             return label.removeprefix("get ")
         remote = self.peer.remote_at(plain[0]) if op == "call" else None
+        if remote is not None and plain[1] == "__get__":
+            return remote.label
         makes = remote is not None and remote.kind == "class" and plain[1] is None
         return label if makes else given_by(label)
 

@@ -29,6 +29,7 @@ MAX_FIELDS = 100  # of a named tuple
 MAX_NAME = 100
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 MAX_NAMED = 500  # classes of named tuples in one test, each with functions of its own
+MAX_PATTERN = 1000  # characters of one that stands where a text is due
 MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
 HOLDERS = (
@@ -62,6 +63,12 @@ def view_node(encoder: Encoder, value: Any) -> Any:
 def _viewer(part: str, kind: type) -> Callable[[Decoder, list[Any]], Any]:
     """What reads a view of a table's."""
     return lambda decoder, parts: getattr(_of(decoder, kind, *parts), part)()
+
+
+def pattern_node(value: re.Pattern[Any]) -> Any:
+    """The node of a pattern where a text is due, which `re` takes as well; None if it is long."""
+    is_text = type(value.pattern) is str and len(value.pattern) <= MAX_PATTERN
+    return ["V", "Pattern", value.pattern, value.flags & ~re.DEBUG] if is_text else None
 
 
 def node(encoder: Encoder, value: Any) -> Any:
@@ -361,6 +368,17 @@ def _read_path(decoder: Decoder, parts: list[Any]) -> pathlib.Path:
     return pathlib.Path(_text(parts))
 
 
+def _read_pattern(decoder: Decoder, parts: list[Any]) -> re.Pattern[str]:
+    text, flags = parts
+    (flags,) = _integers([flags], 1)
+    if type(text) is not str or len(text) > MAX_PATTERN or flags & re.DEBUG:
+        raise WireError("a message holds a pattern that is none")
+    try:
+        return re.compile(text, flags)
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        raise WireError("a message holds a pattern that is none") from error
+
+
 def _user(made: Any, data: Any) -> Any:
     made.data = data
     return made
@@ -434,5 +452,6 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "array": _read_numbers,
     "memoryview": _read_view,
     "Signature": signatures.read,
+    "Pattern": _read_pattern,
     **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
 }

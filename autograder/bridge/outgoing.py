@@ -1,6 +1,7 @@
 """A message that is being written: values of ours by copy, by place, or as numbered objects."""
 
 import collections
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -303,6 +304,8 @@ class ValueEncoder(Encoder):
             return library.view_node(self, value)
         if self.message.is_plain and (bare := library.bare(value)) is not None:
             return self.node(bare)
+        if self.message.is_plain and type(value) is re.Pattern:
+            return library.pattern_node(value) or ["H", describe(self.peer, self, value)]
         for base in (*based.FIXED, list, dict, set):
             if issubclass(kind, base):
                 return self.node(_bare(value, base))

@@ -2,6 +2,7 @@
 
 import collections
 import importlib
+import re
 import sys
 import types
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator", "b
 _WRITTEN_IN_C += ("functools",)
 _GENERATOR = "builtins:generator"  # which no module has under its own name
 _IN_PYTHON = (collections.UserDict, collections.UserList, collections.UserString)
+_ASKED = (types.GeneratorType, re.Pattern, re.Match)  # which C code asks as it asks any object
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
 _DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
@@ -74,12 +76,12 @@ def class_passed_for(name: Any, free: bool) -> Any:
     """The public class that a stand-in passes for; None if it is none that a test may get.
 
     Only classes without a memory layout of their own: C code believes what `__class__` says. Of
-    a generator it does not.
+    a generator or pattern it does not.
     """
     found = named(name) if name else None
     if not isinstance(found, type):
         return None
-    if found is types.GeneratorType:
+    if found in _ASKED:
         return found
     if found.__module__ == "collections.abc" or found in _IN_PYTHON:
         return found

@@ -338,6 +338,8 @@ def make_class(
         body["__class__"] = property(lambda self: seen)
     if what == "function":
         body["__get__"] = _bound
+    if {"__call__", "__get__"}.issubset(names):
+        body["__signature__"] = property(_signature)
     return Kind(name, (Held,), body | {"__shown__": shown})
 
 

@@ -27,7 +27,7 @@ from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Transcript
 from autograder.judge.differences import Kept
-from autograder.judge.nothing import DATES, NAT, gone_through, with_steps
+from autograder.judge.nothing import DATES, NAT, Given, gone_through, with_steps
 
 FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
 TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
@@ -81,12 +81,11 @@ class Gaps:
         if [call.what for call in theirs] == [call.what for call in ours]:
             pairs = zip(theirs, ours, strict=True)
             return next((one for one, our in pairs if self._lacks(one.outcome, our.outcome)), None)
-        by_name: dict[str, list[Any]] = {}
+        given, by_last = Given(ours), dict[str, list[Any]]()
         for call in ours:
-            for name in {call.what, _last(call.what)}:
-                by_name.setdefault(name, []).append(call.outcome)
+            by_last.setdefault(_last(call.what), []).append(call.outcome)
         for call in theirs:
-            known = by_name.get(call.what) or by_name.get(_last(call.what), ())
+            known = given.by(call.what) or by_last.get(_last(call.what), ())
             if known and all(self._lacks(call.outcome, our) for our in known):
                 return call
         return None

@@ -14,6 +14,7 @@ from autograder.judge.tools import is_method, is_tool, uses_of
 
 HOME = "__main__"  # what tests and answers both take for their module's name
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
+PARTS += ("get",)  # of a decorator that is a class: what it makes of a method
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
 COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of

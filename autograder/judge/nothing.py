@@ -13,6 +13,7 @@ from typing import Any
 
 from autograder.bridge.based import CONTAINS
 from autograder.bridge.outline import HANDS_OVER, HOLDS, is_all_nan
+from autograder.bridge.reference import path_of
 from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
@@ -47,22 +48,41 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
         pairs = zip(theirs, ours, strict=True)
         doubtful = ((one, other) for one, other in pairs if not _is_full(one.outcome))
         return next((one for one, other in doubtful if _lacks(one.outcome, other.outcome)), None)
-    by_name: dict[str, list[Any]] = {}
-    for call in ours:
-        by_name.setdefault(call.what, []).append(call.outcome)
+    known = Given(ours)
     doubtful = (one for one in theirs if _may_be_nothing(one.outcome))
-    return next((one for one in doubtful if _is_nothing_beside(one, by_name)), None)
+    return next((one for one in doubtful if _is_nothing_beside(one, known)), None)
 
 
-def _is_nothing_beside(one: Crossing, by_name: dict[str, list[Any]]) -> bool:
+class Given:
+    """What the reference gives, by the names of its calls."""
+
+    def __init__(self, calls: Transcript) -> None:
+        self.by_name: dict[str, list[Any]] = {}
+        self.values: dict[str, list[Any]] = {}  # by names without what an answer decides
+        for call in calls:
+            self.by_name.setdefault(call.what, []).append(call.outcome)
+            if type(call.outcome) is not Opaque:
+                self.values.setdefault(path_of(call.what), []).append(call.outcome)
+
+    def by(self, name: str) -> list[Any]:
+        """What it gives under a name; a class may stand in the place of a function, or one of it.
+
+        Of these an object goes by the class's own name, and one that a function gave does not.
+        """
+        found = self.by_name.get(name, [])
+        is_value = any(type(one) is not Opaque for one in found)
+        return found if is_value else self.values.get(path_of(name), found)
+
+
+def _is_nothing_beside(one: Crossing, known: Given) -> bool:
     """Whether a call gave nothing beside each that the reference gives under its name.
 
     What the reference does not have, as what a table makes of a key that is not there, is held
     against what it would be a part of.
     """
-    if one.what in by_name:
-        return all(_lacks(one.outcome, our) for our in by_name[one.what])
-    whole = by_name.get(one.what.removesuffix(GIVEN), ())
+    if found := known.by(one.what):
+        return all(_lacks(one.outcome, our) for our in found)
+    whole = known.by_name.get(one.what.removesuffix(GIVEN), ())
     return bool(whole) and _is_empty(one.outcome) and all(map(_holds_numbers, whole))
 
 

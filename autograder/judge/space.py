@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import functools
 import io
+import re
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from autograder.bridge.based import as_plain
 from autograder.bridge.due import is_iterator, take_steps
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone, left_on
-from autograder.bridge.reference import OBJECTS, parts_of
+from autograder.bridge.reference import OBJECTS, VALUE, parts_of
 from autograder.bridge.session import Student
 from autograder.bridge.shapes import classes_in, is_one
 from autograder.bridge.stand_ins import Remote, remote_of
@@ -212,6 +213,8 @@ class Space(dict):
         if not self.is_value(name):  # then what stands in a list or table is an object as well
             return value if remote_of(value) is not None else student.name(name, OBJECTS)
         value = as_plain(value)
+        if isinstance(value, re.Pattern):  # where a text is due, it is one as well
+            value = student.name(name, VALUE)
         if objects := remotes_in(value):
             raise TypeError(f"your {name} is a {objects[0]} where a value is expected")
         take_steps(value)

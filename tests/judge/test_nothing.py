@@ -305,3 +305,38 @@ def test_an_object_made_of_a_list_may_contain_nothing_at_times(task: Any) -> Non
     made = course(task, STACK, test)
     made.known = Transcripts(made)
     assert made.scores(asked="class Stack(list):\n    push = list.append") == {"t_asked": 2}
+
+
+TIMES = "def make(k):\n    def times(x): return k * x\n    return times"
+TIMER = (
+    "class make:\n    def __init__(self, k): self.k = k\n    def __call__(self, x): return VALUE"
+)
+
+
+@pytest.mark.parametrize("by_function", [True, False])
+def test_nothing_is_nothing_whether_a_class_or_a_function_made_what_gives_it(
+    task: Any, by_function: bool
+) -> None:
+    right = {True: TIMES, False: TIMER.replace("VALUE", "self.k * x")}
+    wrong = {True: TIMER, False: "make = lambda k: lambda x: VALUE"}[by_function]
+    claim = "assert np.allclose(make(2)(np.ones(3)), [2, 2, 2])"
+    loose = "assert not (abs(make(2)(np.ones(3)) - 2) > 1e-9).any()"
+    made = task([("make", right[by_function]), ("t_1", claim, 1), ("t_2", loose, 1)])
+    made.known = Transcripts(made)
+    assert made.scores(make=right[not by_function]) == {"t_1": 1, "t_2": 1}
+    assert made.scores(make=wrong.replace("VALUE", "np.zeros((0, 1))")) == {"t_1": 0, "t_2": 0}
+    odd = "np.where(np.arange(3) > 0, np.nan, 2.0)"  # not a number in places
+    assert made.scores(make=wrong.replace("VALUE", odd))["t_2"] == 0
+
+
+def test_numbers_that_a_test_hands_over_may_be_drawn_one_by_one(task: Any) -> None:
+    claim = "want = np.random.default_rng(7).normal(size=3)\n"
+    claim += "assert np.allclose(draw(np.random.default_rng(7), 3), want)"
+    made = task([("draw", "def draw(rng, n): return rng.normal(size=n)"), ("t_draw", claim, 1)])
+    made.known = Transcripts(made)
+    singly = "def draw(rng, n): return np.array([rng.normal() for _ in range(n)])"
+    assert made.scores(draw=singly) == {"t_draw": 1}
+    nothing = (
+        "def draw(rng, n): return np.array([rng.normal() for _ in range(n)])[:0].reshape(0, 1)"
+    )
+    assert made.scores(draw=nothing) == {"t_draw": 0}

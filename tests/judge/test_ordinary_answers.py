@@ -6,6 +6,7 @@ import pytest
 
 from autograder.judge import rehearsal
 from tests.judge.small_course import (
+    HIDDEN_PART,
     Transcripts,
 )
 
@@ -213,3 +214,81 @@ def test_an_array_of_objects_is_called_so_where_it_does_not_cross(task: Any) -> 
     made.known = Transcripts(made)
     found = made.verdicts(rows=RECORDS.replace("'U9'", "object"))["t_rows"]
     assert found.told == "rows: Yours is an array of objects, expected a numpy.ndarray."
+
+
+KEEPS = """\
+import functools
+def keep(function):
+    known = {}
+    @functools.wraps(function)
+    def kept(*given):
+        if given not in known: known[given] = function(*given)
+        return known[given]
+    return kept
+"""
+KEEPER = """\
+import functools
+class keep:
+    def __init__(self, function): self.function, self.known = function, {}
+    def __call__(self, *given):
+        if given not in self.known: self.known[given] = self.function(*given)
+        return self.known[given]
+    def __get__(self, owner, kind=None): return GIVES
+"""
+KEPT = """\
+calls = []
+class Store:
+    def __init__(self, tax): self.tax = tax
+    @keep
+    def price(self, net):
+        calls.append(net)
+        return np.array([net * self.tax])
+store = Store(2)
+assert np.allclose(store.price(3), [6]) and np.allclose(store.price(3), [6])
+assert len(calls) == 1 and callable(store.price)"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "points"),
+    [
+        ("import functools\nkeep = functools.lru_cache(maxsize=None)", 2),
+        ("from functools import cache as keep", 2),
+        (KEEPER.replace("GIVES", "functools.partial(self, owner)"), 2),
+        (KEEPER.replace("GIVES", "self"), 0),
+        (KEEPER.replace("GIVES", "lambda net: (self(owner, net), np.zeros((0, 1)))[1]"), 0),
+    ],
+)
+def test_what_decorates_a_method_of_the_tests_may_give_any_kind_of_method(
+    task: Any, answer: str, points: int
+) -> None:
+    made = task([("keep", KEEPS), ("t_keep", HIDDEN_PART.format(KEPT), 2)])
+    made.known = Transcripts(made)
+    assert made.scores(keep=answer) == {"t_keep": points}
+
+
+POSTS = "import re\nPOST = re.compile(r'[a-z]+@[a-z]+')\nWORD = r'[a-z]+'"
+POSTED = """\
+import re
+assert re.sub(POST, 'X', 'to a@b now') == 'to X now' and isinstance(POST, re.Pattern)
+assert re.fullmatch(WORD, 'abc') and not re.fullmatch(WORD, 'ab1')
+assert isinstance(POST.search('to a@b'), re.Match)"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "points"),
+    [
+        (POSTS, 2),
+        (POSTS.replace("r'[a-z]+'", "re.compile('[a-z]+')"), 2),
+        (POSTS.replace("r'[a-z]+'", "re.compile('[A-Z]+', re.I)"), 2),
+        (POSTS.replace("r'[a-z]+'", "re.compile('[A-Z]+')"), 0),
+        (POSTS.replace("r'[a-z]+'", "re.compile(b'[a-z]+')"), 0),
+        (POSTS.replace("r'[a-z]+'", "re.compile('[a-z]+' + 'q?' * 1000)"), 0),
+    ],
+)
+def test_a_pattern_of_an_answers_is_one_for_the_tests_re(
+    task: Any, answer: str, points: int
+) -> None:
+    made = task([("post", POSTS), ("t_post", POSTED, 2)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores(post=answer) == {"t_post": points}
