@@ -683,7 +683,7 @@ NOTEBOOKS = [
     also(
         "deterministic",
         prefix(
-            "softmax",
+            "gate",
             "torch.use_deterministic_algorithms(True)\n"
             "torch.backends.cudnn.benchmark = False\n"
             "torch.set_printoptions(precision=3)\n",
