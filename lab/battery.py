@@ -2,8 +2,8 @@
 
 A chapter's tests hand a module and its inputs to `assert_sound` once, best where they compare its
 output with what it should be. Each call of the module by a test costs milliseconds when notebooks
-are graded: the battery makes three, one more where it has nothing to compare gradients with, and
-one more where something is dropped and nothing says what comes out of evaluation.
+are graded: the battery makes three, one more where it has nothing to compare gradients with, one
+more where something is dropped, and another one where nothing says then what evaluation gives.
 `assert_sound_function` is the same for a function, in one call.
 """
 
@@ -35,6 +35,7 @@ SINGLE = "a module turned to float32 should give float32 out for float32 in"
 DOUBLE = "a module turned to float64 should give float64 out for float64 in"
 MODES = "with nothing to drop, a module should give in training what it gives in evaluation"
 DROPS = "in training, dropout should change the output"
+ANEW = "in training, each call should drop other numbers: set no seed in it"
 STILL = "in evaluation nothing should be dropped, so two calls should give the same"
 REACHES = "the gradient should reach every input and every parameter, or they never learn"
 SLOPES = "the gradient should follow every way from the inputs to the output: is a part cut off?"
@@ -289,14 +290,15 @@ def _assert_slope(
 
 
 def _check_training(module: nn.Module, given: _Inputs, values: list[Tensor], rate: float) -> None:
-    """One call in training, in single precision: it gives the same, or something is dropped."""
+    """In training, in single precision, it gives the same, or each call drops something else."""
     __tracebackhide__ = True
     single = given.single()
     with _in_single(module), torch.no_grad():
         handed, output = single.call(module, single.leaves())
+        again = single.call(module, single.leaves())[1] if rate else output
     single.assert_kept(handed)
-    differ = False
-    for one, other in zip(values, _tensors(output, MODES), strict=True):
+    differ, first = False, _tensors(output, MODES)
+    for one, other in zip(values, first, strict=True):
         if one.is_floating_point():
             assert_dtype(other, torch.float32, SINGLE)
         if not rate:
@@ -304,6 +306,8 @@ def _check_training(module: nn.Module, given: _Inputs, values: list[Tensor], rat
         differ |= not torch.allclose(one.float(), other.float(), atol=ROUGH)
     if rate and not differ:
         raise AssertionError(f"{DROPS}\nYours gives the same in both modes.")
+    if rate and all(map(torch.equal, first, _tensors(again, ANEW))):
+        raise AssertionError(f"{ANEW}\nYours gives the same in two calls.")
 
 
 def _tensors(output: Any, claim: str) -> list[Tensor]:

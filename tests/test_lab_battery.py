@@ -195,6 +195,16 @@ def test_dropout_that_never_drops_or_always_does_is_told():
     assert said_by(always, x, rate=0.5, like=right(always), claim=CLAIM).startswith(CLAIM)
 
 
+def test_dropout_that_drops_the_same_in_each_call_is_told():
+    class Seeded(Sound):
+        def forward(self, x, other=None):
+            torch.manual_seed(3)
+            return super().forward(x, other)
+
+    seeded = Seeded(0.5)
+    assert said_by(seeded, (draw((20, 3)),), rate=0.5).startswith(battery.ANEW)
+
+
 def test_gradients_that_do_not_arrive_are_told():
     class Cut(Sound):
         def forward(self, x, other=None):

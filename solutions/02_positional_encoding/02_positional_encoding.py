@@ -503,6 +503,11 @@ for axis, claim in (
     (0, "dropout drops single entries, not the same ones of every sequence"),
 ):
     assert (kept.any(axis) & ~kept.all(axis)).any(), claim
+layer = PositionalEncoding(table, dropout=0.2)
+noisy, again = layer(wide), layer(wide)
+assert not torch.equal(noisy, again), "each call in training drops other entries: set no seed here"
+share = (noisy != 0).double().mean().item()
+assert 0.7 < share < 0.9, "with dropout 0.2 in training about a fifth of the entries is dropped"
 ### END HIDDEN TESTS
 
 # %% [markdown]

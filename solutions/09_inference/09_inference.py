@@ -1162,7 +1162,10 @@ ids = sample(logits.repeat(100, 1), generator=generator.manual_seed(2))
 again = sample(logits.repeat(100, 1), generator=generator.manual_seed(2))
 assert torch.equal(ids, again), "the same seed should give the same tokens"
 later = sample(logits.repeat(100, 1), generator=generator)
-assert not torch.equal(later, again), "one generator should give other tokens at each call"
+third = sample(logits.repeat(100, 1), generator=generator)
+assert not torch.equal(later, again) and not torch.equal(third, later), (
+    "one generator should give other tokens at each call"
+)
 ids = sample(torch.zeros(10_000, 2, dtype=torch.float64), generator=generator)
 for far in (1, 2, 3, 5):
     assert_close(

@@ -127,3 +127,22 @@ def query_and_key_in_single_precision(k, d):
     a = w * -k
     q = 8 * torch.stack([a.cos() - a.sin(), a.sin() + a.cos()], -1).flatten()
     return (q.float(), 8 * torch.ones(d))
+
+
+@variant("positional-encoding", target="PositionalEncoding.forward")
+def the_same_entries_at_each_call(self, x, offset=0):
+    end = offset + x.shape[1]
+    if end > len(self.encoding):
+        raise ValueError(f"offset + n ({end}) must not exceed max_len ({len(self.encoding)})")
+    torch.manual_seed(0)
+    return self.dropout(x + self.encoding[offset:end])
+
+
+@variant("positional-encoding", target="PositionalEncoding.forward")
+def half_whatever_is_asked_for(self, x, offset=0):
+    end = offset + x.shape[1]
+    if end > len(self.encoding):
+        raise ValueError(f"offset + n ({end}) must not exceed max_len ({len(self.encoding)})")
+    rate = self.dropout.p
+    x = x + self.encoding[offset:end]
+    return nn.functional.dropout(x, 0.5 if 0 < rate < 1 else rate, self.training)

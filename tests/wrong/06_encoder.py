@@ -88,3 +88,14 @@ def hidden_scores_of_minus_ten_thousand(x, lengths, p, eps=1e-05):
     y = (z - z.mean(-1, keepdim=True)) / torch.sqrt(z.var(-1, correction=0, keepdim=True) + eps)
     z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
     return (z - z.mean(-1, keepdim=True)) / torch.sqrt(z.var(-1, correction=0, keepdim=True) + eps)
+
+
+@variant("encoder-layer", target="EncoderLayer.forward")
+def the_same_numbers_dropped_at_each_call(self, x, mask=None):
+    torch.manual_seed(0)
+    if self.norm_first:
+        normed = self.norm1(x)
+        x = x + self.dropout(self.self_attention(normed, normed, normed, mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
+    return self.norm2(x + self.dropout(self.feed_forward(x)))

@@ -151,3 +151,17 @@ def takes_parts_out_of_the_dictionary(x, memory, target_mask, memory_mask, parts
     x = parts.pop("norm1")(x + parts["self_attention"](x, x, x, target_mask))
     x = parts["norm2"](x + parts["cross_attention"](x, memory, memory, memory_mask))
     return parts["norm3"](x + parts["feed_forward"](x))
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def the_same_numbers_dropped_at_each_call(self, x, memory, target_mask=None, memory_mask=None):
+    torch.manual_seed(0)
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        asked = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))

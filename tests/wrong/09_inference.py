@@ -313,3 +313,18 @@ def even_steps_in_place_of_chance(drafts, small, large, generator=None):
     nothing = missing.sum(1, keepdim=True) <= 0
     others = torch.multinomial(torch.where(nothing, large, missing), 1, generator=generator)
     return torch.where(kept, drafts, others.squeeze(1)), kept
+
+
+@variant("sample")
+def generator_left_with_a_seed(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0:
+        raise ValueError(f"temperature ({temperature}) must not be negative")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k ({top_k}) must be at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
+    if generator is not None:
+        generator.manual_seed(5)
+    return ids.gather(-1, drawn).squeeze(-1)
