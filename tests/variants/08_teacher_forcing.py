@@ -175,9 +175,9 @@ def norm_of_norms(parameters, max_norm):
 @variant("clip-gradients")
 def for_each_at_once(parameters, max_norm):
     gradients = [p.grad for p in parameters if p.grad is not None]
-    total = torch.stack(torch._foreach_norm(gradients)).norm().item()
+    total = torch.stack(torch._foreach_norm(gradients)).norm().item()  # pyright: ignore
     if total > max_norm:
-        torch._foreach_mul_(gradients, max_norm / total)
+        torch._foreach_mul_(gradients, max_norm / total)  # pyright: ignore
     return total
 
 
