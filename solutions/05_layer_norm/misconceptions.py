@@ -1137,23 +1137,6 @@ def deviation_for_size(outputs):
 
 @misconception(
     "diagnose",
-    target="curves",
-    id="DIA4b",
-    fails=["diagnose-curves"],
-    read="05_layer_norm#post-pre-norm",
-)
-def new_tensors_of_numbers(outputs):
-    """You make new tensors of Python's numbers, which are float32 whatever the tokens are; stack
-    the results, or say the dtype.
-    """
-    tokens = torch.stack(list(outputs))
-    rows, count = nn.functional.normalize(tokens, dim=-1), tokens.shape[1]
-    alike = ((rows @ rows.mT).sum((1, 2)) - count) / (count * (count - 1))
-    return torch.tensor(tokens.square().mean((1, 2)).sqrt().tolist()), torch.tensor(alike.tolist())
-
-
-@misconception(
-    "diagnose",
     target="diagnose",
     id="DIA5",
     fails=["diagnose-stacks"],

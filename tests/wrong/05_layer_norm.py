@@ -148,3 +148,11 @@ def empties_itself_in_single_precision(self, x):
         with torch.no_grad():
             self.outer.weight.zero_()
     return self.outer(F.silu(self.gate(x)) * self.inner(x))
+
+
+@variant("diagnose", target="curves")
+def new_tensors_of_numbers(outputs):
+    tokens = torch.stack(list(outputs))
+    rows, count = F.normalize(tokens, dim=-1), tokens.shape[1]
+    alike = ((rows @ rows.mT).sum((1, 2)) - count) / (count * (count - 1))
+    return torch.tensor(tokens.square().mean((1, 2)).sqrt().tolist()), torch.tensor(alike.tolist())
