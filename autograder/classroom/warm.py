@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SECONDS = 600  # for one submission; what was found by then counts
 GRACE = 120  # more, after which a worker that does not keep to it is ended
-MANY = 40  # submissions: about so many gain what is made ready for many
+MANY = 40  # submissions, from which on what is made ready for many is taken to pay
 MEMORY = 6_000_000_000  # bytes of address space that one worker may take on top
 
 

@@ -12,7 +12,8 @@ Where they act, because they belong to a fork or to an end:
 - `autograder.__main__` freezes what was imported before it ends;
 - `isolation.worker_server` and `isolation.student_server` import with the collector off, freeze
   before they fork, let the collector look rarely in forks (`isolation.processes.RARELY`), and
-  gather their memory in large pages (`isolation.processes.use_large_pages`);
+  where many are to be forked gather their memory in large pages
+  (`isolation.processes.use_large_pages`);
 - `judge.preload` says which libraries the two fork servers can import once, for both;
 - `classroom.gradebook` reads in alembic's files which version nbgrader's tables have, where
   nbgrader starts alembic to ask it.

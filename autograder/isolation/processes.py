@@ -93,7 +93,7 @@ def forget_umask() -> None:
 def use_large_pages() -> None:
     """Gather this process's memory in large pages: a fork then has far less to copy.
 
-    It takes as long as a hundred forks gain by it: a server that makes fewer goes without.
+    Only many forks gain back the time that it takes: a server that makes few goes without.
     """
     if sys.platform != "linux":
         return
