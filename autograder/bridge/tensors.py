@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
+from torch.utils.hooks import RemovableHandle
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from autograder.bridge import codecs, layers, rng, transforms, views
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 Lent = tuple[weakref.ref[Module], Tensor, int]
+OF_HANDLES = ("id", "remove", "__enter__", "__exit__")
 
 
 class Tensors:
@@ -433,9 +435,14 @@ def compute() -> None:
 
 
 def may_use(value: Any, name: str | None) -> bool | None:
-    """Of a module its call, its settings and what its own class adds; None for anything else."""
+    """Of a module its call, its settings and what its own class adds, of a hook its end.
+
+    None for anything else.
+    """
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return name in (None, "__call__")
+    if type(value) is RemovableHandle:  # not its public `hooks_dict_ref`, which holds hooks
+        return name in OF_HANDLES
     if not isinstance(value, Module):
         return None
     if name is None or name in ("forward", "__deepcopy__"):
@@ -452,6 +459,8 @@ def _is_librarys(kind: type, name: str) -> bool:
 def may_give(value: Any) -> bool:
     """Whether an object of torch's may be handed to an answer."""
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
+        return True
+    if type(value) is RemovableHandle:  # of a hook that the answer has put on an optimiser
         return True
     kind = type(value).__module__
     return isinstance(value, Module) or kind.startswith(("torch.optim", "torch.utils.data"))

@@ -71,7 +71,7 @@ NAMES = sorted({name for kind in KINDS_GIVEN for name in dir(kind)} | {*WAYS_OUT
 
 FOUND_TYPES = (
     *("Secret", "method", "function", "Linear", "list_iterator", "generator"),
-    "builtin_function_or_method",
+    *("builtin_function_or_method", "RemovableHandle"),
 )
 
 
@@ -84,7 +84,9 @@ def test_no_attribute_leads_out_of_what_was_handed_over() -> None:
     optimiser = torch.optim.SGD(layer.parameters(), lr=1)
     handed = [tests["thing"], tests["Secret"], tests["function"], tests["thing"].ask]
     handed += [tests["numbers"], tests["log"].append, (n for n in [1]), layer, optimiser]
+    handed.append(optimiser.register_step_pre_hook(lambda *_: None))
     names = [*NAMES, *dir(layer), *(n for n in dir(optimiser) if n.startswith("_"))]
+    names += dir(handed[-1])
     names = list(dict.fromkeys(names))
     heard: list[tuple[Any, Any, Any]] = []
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from autograder.judge import rehearsal
 from tests.judge.small_course import (
     HIDDEN_PART,
@@ -55,6 +57,28 @@ class Counting(torch.nn.Linear):
         self.calls += 1
         return super().forward(x)
 """
+
+
+HOOKED = [
+    ("go", "def go(sgd):\n    sgd.step()"),
+    (
+        "t_go",
+        "w = torch.ones(1, requires_grad=True)\nsgd = torch.optim.SGD([w], 1.0)\n"
+        "w.grad = torch.ones(1)\ngo(sgd)\nassert w.item() == 0\nsgd.step()\nassert w.item() == -1",
+        1,
+    ),
+]
+HOOKS = [  # and the points of a step with it
+    ("with sgd.register_step_pre_hook(lambda o, a, k: None): sgd.step()", 1),
+    ("end = sgd.register_step_post_hook(lambda o, a, k: None); sgd.step(); end.remove()", 1),
+    ("with sgd.register_step_pre_hook(lambda o, a, k: o.zero_grad()): sgd.step()", 0),
+    ("end = sgd.register_step_pre_hook(lambda o, a, k: None); end.hooks_dict_ref; sgd.step()", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "points"), HOOKS)
+def test_an_answer_may_hang_hooks_on_a_tests_optimiser(task: Any, text: str, points: int) -> None:
+    assert task(HOOKED).scores(go=f"def go(sgd):\n    {text}") == {"t_go": points}
 
 
 def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> None:
