@@ -136,3 +136,21 @@ def a_number_from_which_nothing_learns(ids, parts, pad_id):
     log_p = parts["head"](x).log_softmax(-1)
     losses = -log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
     return torch.tensor(losses[labels != pad_id].mean().item(), dtype=log_p.dtype)
+
+
+@variant("shaped")
+def one_too_many_where_a_sum_is_exactly_top_p(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature or top_k is too small")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError("top_p must be above 0 and at most 1")
+    scaled = logits / temperature
+    if top_k is not None:
+        least = scaled.topk(min(top_k, scaled.shape[-1])).values[:, -1:]
+        scaled = scaled.masked_fill(scaled < least, -math.inf)
+    if top_p is not None:
+        ordered, ids = scaled.softmax(-1).sort(dim=-1, descending=True)
+        beyond = ordered.cumsum(-1) > top_p
+        beyond = torch.cat([torch.zeros_like(beyond[:, :1]), beyond[:, :-1]], -1)
+        scaled = scaled.masked_fill(beyond.scatter(-1, ids, beyond), -math.inf)
+    return scaled.softmax(-1)
