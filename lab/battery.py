@@ -7,6 +7,7 @@ more where something is dropped, and another one where nothing says then what ev
 `assert_sound_function` is the same for a function, in one call.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,6 +135,20 @@ def assert_sound_function(
             names = [given.name(i) for i in given.places]
             theirs, ours = ([side[i] for i in which] for side in (values, right))
             assert_gradients(theirs, ours, dict(zip(names, leaves, strict=True)), SLOPES)
+
+
+def assert_share(dropped: Tensor, rate: float, claim: str) -> None:
+    """Fail unless about this share of a mask is True; who drops rightly fails once in 10^9 times.
+
+    Args:
+        dropped: which numbers were dropped, each by itself.
+        rate: the probability of dropping.
+        claim: one sentence that says what should be so; first line of the message.
+    """
+    __tracebackhide__ = True
+    share = dropped.double().mean().item()
+    if abs(share - rate) > 6.5 * math.sqrt(rate * (1 - rate) / dropped.numel()):
+        raise AssertionError(f"{claim}\nWith dropout {rate:g}, yours drops {share:.2f} of them.")
 
 
 def _sound(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lab import battery, blocks
-from lab.battery import assert_sound, assert_sound_function, shaken
+from lab.battery import assert_share, assert_sound, assert_sound_function, shaken
 from lab.check import draw
 
 CLAIM = "the output should be twice the linear map"
@@ -364,3 +364,12 @@ def test_a_function_that_changes_a_dictionary_or_list_is_told_so_and_the_test_ke
         assert_sound_function(spoiling, given, like=right, claim=CLAIM)
     assert str(caught.value).startswith(f"{battery.KEPT}\nInput ")
     assert list(parts) == ["half", "twice"] and rows == [0, 2]
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5])
+def test_the_share_of_what_is_dropped_is_told_from_another_one(rate: float):
+    torch.manual_seed(0)
+    dropped = nn.functional.dropout(torch.ones(1600), rate) == 0
+    assert_share(dropped, rate, CLAIM)
+    with pytest.raises(AssertionError, match=CLAIM):
+        assert_share(dropped, rate + 0.1, CLAIM)

@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lab import blocks
-from lab.battery import assert_sound, assert_sound_function, shaken
+from lab.battery import assert_share, assert_sound, assert_sound_function, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
     assert_close,
@@ -287,9 +287,10 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(12)
 x = draw((5, 8), seed=12)
-factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
-for attends, norm_first in itertools.product((True, False), repeat=2):
-    layer = shaken(EncoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first), seed=12)
+keeps = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * 8)  # of a row
+kinds = itertools.product((True, False), repeat=2)
+for (attends, norm_first), rate in zip(kinds, (0.5, 0.25, 0.25, 0.5), strict=True):
+    layer = shaken(EncoderLayer(8, 2, 20, dropout=rate, norm_first=norm_first), seed=12)
     silent = layer.feed_forward.outer if attends else layer.self_attention.w_o
     with torch.no_grad():  # one sub-layer at a time; the other one returns zeros
         for parameter in silent.parameters():
@@ -302,20 +303,22 @@ for attends, norm_first in itertools.product((True, False), repeat=2):
         returned, _ = twin.self_attn(read, read, read)
     else:
         returned = twin.linear2(twin.linear1(read).relu())
-    possible = start[:, None] + factors * returned[:, None]  # (5, 256, 8)
+    possible = start[:, None] + keeps / (1 - rate) * returned[:, None]  # (5, 256, 8)
     if not norm_first:
         possible = twin.norm2(twin.norm1(possible) if attends else possible)
     off, which = (given - possible).abs().amax(-1).min(-1)
     assert_close(
         off,
         0,
-        "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
-        "added; what goes into a sub-layer should stay",
+        "in training, each number that a sub-layer returns should be dropped or divided by 1 - "
+        "dropout, then added; what goes into a sub-layer should stay",
         atol=1e-5,
     )
-    dropped = factors[which] == 0  # (40, 5, 8)
-    assert 0.44 < dropped.double().mean() < 0.56, (
-        "dropout 0.5 should drop about half of what each of the two sub-layers returns"
+    dropped = keeps[which] == 0  # (40, 5, 8)
+    assert_share(
+        dropped,
+        rate,
+        "dropout is the share that is dropped of what each of the two sub-layers returns",
     )
     assert all((dropped.any(axis) & ~dropped.all(axis)).any() for axis in (0, 1)), (
         "dropout should drop single numbers, not the same ones of every token or sentence"

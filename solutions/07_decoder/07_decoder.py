@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lab import blocks
-from lab.battery import assert_sound, assert_sound_function, shaken
+from lab.battery import assert_share, assert_sound, assert_sound_function, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
     assert_close,
@@ -444,9 +444,10 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(0)
 x, memory = draw((5, 8), (3, 8), seed=12)
-factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
-for part, norm_first in itertools.product(range(3), (True, False)):
-    layer = shaken(DecoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first), seed=12)
+keeps = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * 8)  # of a row
+kinds = itertools.product(range(3), (True, False))
+for (part, norm_first), rate in zip(kinds, (0.5, 0.25, 0.25, 0.5, 0.5, 0.25), strict=True):
+    layer = shaken(DecoderLayer(8, 2, 20, dropout=rate, norm_first=norm_first), seed=12)
     lasts = layer.self_attention.w_o, layer.cross_attention.w_o, layer.feed_forward.outer
     with torch.no_grad():  # one sub-layer at a time; the others return zeros
         for silent in (*lasts[:part], *lasts[part + 1 :]):
@@ -465,20 +466,22 @@ for part, norm_first in itertools.product(range(3), (True, False)):
         returned, _ = twin.multihead_attn(read, memory, memory)
     else:
         returned, _ = twin.self_attn(read, read, read)
-    possible = start[:, None] + factors * returned[:, None]  # (5, 256, 8)
+    possible = start[:, None] + keeps / (1 - rate) * returned[:, None]  # (5, 256, 8)
     for norm in [] if norm_first else norms[part:]:
         possible = norm(possible)
     off, which = (given - possible).abs().amax(-1).min(-1)
     assert_close(
         off,
         0,
-        "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
-        "added; what goes into a sub-layer, memory too, should stay",
+        "in training, each number that a sub-layer returns should be dropped or divided by 1 - "
+        "dropout, then added; what goes into a sub-layer, memory too, should stay",
         atol=1e-5,
     )
-    dropped = factors[which] == 0  # (40, 5, 8)
-    assert 0.44 < dropped.double().mean() < 0.56, (
-        "dropout 0.5 should drop about half of what each of the three sub-layers returns"
+    dropped = keeps[which] == 0  # (40, 5, 8)
+    assert_share(
+        dropped,
+        rate,
+        "dropout is the share that is dropped of what each of the three sub-layers returns",
     )
     assert all((dropped.any(axis) & ~dropped.all(axis)).any() for axis in (0, 1)), (
         "dropout should drop single numbers, not the same ones of every token or sentence"

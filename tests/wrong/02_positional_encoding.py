@@ -146,3 +146,18 @@ def half_whatever_is_asked_for(self, x, offset=0):
     rate = self.dropout.p
     x = x + self.encoding[offset:end]
     return nn.functional.dropout(x, 0.5 if 0 < rate < 1 else rate, self.training)
+
+
+class Unscaled(nn.Dropout):
+    """Drops as often as it should, and divides what it keeps by 0.5 whatever the rate is."""
+
+    def forward(self, x):
+        kept = torch.rand_like(x) >= self.p
+        return x * kept * 2 if self.training and self.p else x
+
+
+@variant("positional-encoding", target="PositionalEncoding.__init__")
+def always_doubled_where_kept(self, encoding, dropout=0.0):
+    super(type(self), self).__init__()
+    self.register_buffer("encoding", encoding, persistent=False)
+    self.dropout = Unscaled(dropout)

@@ -1,8 +1,10 @@
 """Wrong answers to the exercise on the encoder that nobody gets a name for; all must lose."""
 
 import torch
+from torch import nn
 
 from lab.answers import variant
+from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 
 
 @variant("encoder", target="Encoder.forward")
@@ -99,3 +101,22 @@ def the_same_numbers_dropped_at_each_call(self, x, mask=None):
         return x + self.dropout(self.feed_forward(self.norm2(x)))
     x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
     return self.norm2(x + self.dropout(self.feed_forward(x)))
+
+
+class Half(nn.Dropout):
+    """Shows the rate that it was made with; drops by 0.5 whatever that is, if it is none of all."""
+
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5 if 0 < self.p < 1 else self.p, self.training)
+
+
+@variant("encoder-layer", target="EncoderLayer.__init__")
+def half_is_dropped_whatever_is_asked_for(
+    self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False
+):
+    nn.Module.__init__(self)
+    self.self_attention = MultiHeadAttention(d_model, num_heads)
+    self.feed_forward = FeedForward(d_model, d_ff)
+    self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)
+    self.dropout = Half(dropout)
+    self.norm_first = norm_first

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from lab.answers import variant
+from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 
 
 @variant("decoder-masks")
@@ -165,3 +166,23 @@ def the_same_numbers_dropped_at_each_call(self, x, memory, target_mask=None, mem
     x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
     x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
     return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+class Half(nn.Dropout):
+    """Shows the rate that it was made with; drops by 0.5 whatever that is, if it is none of all."""
+
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5 if 0 < self.p < 1 else self.p, self.training)
+
+
+@variant("decoder-layer", target="DecoderLayer.__init__")
+def half_is_dropped_whatever_is_asked_for(
+    self, d_model, num_heads, d_ff, dropout=0.1, norm_first=False
+):
+    nn.Module.__init__(self)
+    self.self_attention = MultiHeadAttention(d_model, num_heads)
+    self.cross_attention = MultiHeadAttention(d_model, num_heads)
+    self.feed_forward = FeedForward(d_model, d_ff)
+    self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model) for _ in range(3))
+    self.dropout = Half(dropout)
+    self.norm_first = norm_first
