@@ -184,3 +184,15 @@ def names_of_the_first_and_the_last_compared(checkpoints):
         else tensor.clone()
         for name, tensor in checkpoints[-1].items()
     }
+
+
+@variant("initialise")
+def a_few_values_for_xaviers(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                bound = (6 / sum(parameter.shape)) ** 0.5
+                parameter.uniform_(-1, 1).mul_(10).round_().mul_(bound / 10)
+        for module in model.modules():
+            if isinstance(module, TokenEmbedding):
+                nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
