@@ -889,7 +889,7 @@ def the_word_itself_found(words, places):
         for size in (places, words)
     ]
     (w_q, w_k, w_vo), (w_q2, w_k2, w_vo2) = layers
-    w_q[place] = 100.0 * torch.diag(torch.ones(places - 1).double(), -1)
+    w_q[place] = 100.0 * places**0.5 * torch.diag(torch.ones(places - 1).double(), -1)
     w_k[place] = torch.eye(places).double()
     w_vo[word, before] = one
     w_q2[word] = 100.0 * one
@@ -917,7 +917,7 @@ def the_word_before_handed_over(words, places):
         for size in (places, words)
     ]
     (w_q, w_k, w_vo), (w_q2, w_k2, w_vo2) = layers
-    w_q[place] = 100.0 * torch.diag(torch.ones(places - 1).double(), -1)
+    w_q[place] = 100.0 * places**0.5 * torch.diag(torch.ones(places - 1).double(), -1)
     w_k[place] = torch.eye(places).double()
     w_vo[word, before] = one
     w_q2[word] = 100.0 * one
@@ -1001,7 +1001,7 @@ def even_second_layer(words, places):
         for size in (places, words)
     ]
     (w_q, w_k, w_vo), (w_q2, w_k2, w_vo2) = layers
-    w_q[place] = 100.0 * torch.diag(torch.ones(places - 1).double(), -1)
+    w_q[place] = 100.0 * places**0.5 * torch.diag(torch.ones(places - 1).double(), -1)
     w_k[place] = torch.eye(places).double()
     w_vo[word, before] = one
     w_q2[word] = 1.0 * one

@@ -1,5 +1,7 @@
 """Wrong answers to exercise 4 that nobody gets a name for; all must lose points."""
 
+import torch
+
 from lab.answers import variant
 from lab.blocks import scaled_dot_product_attention
 
@@ -77,3 +79,21 @@ def weights_cut_off_under_a_mask(self, query, key, value, mask=None):
 def a_batch_of_one_loses_its_axis(x):
     B, H, n, d = x.shape
     return x.transpose(1, 2).reshape(B, n, H * d).squeeze(0)
+
+
+@variant("induction")
+def one_gap_for_all_sizes(words, places):
+    width = 3 * words + places
+    one = torch.eye(words, dtype=torch.float64)
+    layers = []
+    for rows, moved, keys, read, written in (
+        (words, -1, words, 0, words + places),
+        (0, 0, words + places, 0, width - words),
+    ):
+        n = places if moved else words
+        w_q, w_k, w_vo = (torch.zeros(width, m, dtype=torch.float64) for m in (n, n, width))
+        w_q[rows : rows + n] = 100.0 * torch.diag(torch.ones(n + moved), moved)
+        w_k[keys : keys + n] = torch.eye(n)
+        w_vo[read : read + words, written : written + words] = one
+        layers.append((w_q, w_k, w_vo))
+    return layers
