@@ -831,15 +831,16 @@ calls = []
 def spy(x, mask):
     """A sound encoder that remembers how it was called."""
     calls.append((x.clone(), mask.clone()))
-    return pre_norm(x, mask)
+    return pre_norm(x.double(), mask)
 
 
-x = draw((3, 5, 6), seed=5)
+x = draw((3, 5, 6), seed=5, dtype=torch.float32)
 leak = padding_leak(spy, x, torch.tensor([2, 5, 4]))
 assert leak < 1e-5, f"a sound pre-norm encoder should have no leak\nYours finds {leak}."
 real = torch.tensor([[True, True, False, False, False], [True] * 5, [True] * 4 + [False]])
 for handed, mask in calls:
     assert_dtype(mask, torch.bool, "the mask should be boolean")
+    assert_dtype(handed, torch.float32, "both calls should get a batch of the dtype of x")
     assert torch.equal(mask.expand(3, 5, 5), real[:, None, :].expand(3, 5, 5)), (
         "the mask should be True exactly at the real tokens, for every query"
     )

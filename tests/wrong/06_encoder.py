@@ -120,3 +120,12 @@ def half_is_dropped_whatever_is_asked_for(
     self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)
     self.dropout = Half(dropout)
     self.norm_first = norm_first
+
+
+@variant("padding-leak")
+def noise_in_double_precision_whatever_the_batch(encode, x, lengths):
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    noise = torch.randn(x.shape, dtype=torch.float64)
+    changed = torch.where(real[..., None], x, noise)
+    difference = encode(x, real[:, None, :]) - encode(changed, real[:, None, :])
+    return difference[real].abs().max().item()
