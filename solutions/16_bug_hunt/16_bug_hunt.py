@@ -375,9 +375,9 @@ assert_judges(
     (box(ahead(1, 1), seed=7, depth=1), "future", "who sees one token ahead should be accused"),
     (box(AtTheStart, seed=12, depth=1), "future", "who sees ahead in one row should be accused"),
     (
-        box(ahead(4, 9), seed=8, depth=1),
+        box(ahead(5, 9), seed=8, depth=1),
         "future",
-        "who sees only what comes four tokens later should be accused",
+        "who sees only what comes five tokens later should be accused",
     ),
     (box(Whole, seed=9, depth=1), "future", "a norm over the whole sentence leaks as well"),
 )

@@ -105,3 +105,16 @@ def last_difference(run):
     layer.load_state_dict(weights)
     x = draw((2, 3, 8), seed=9)
     return "none" if torch.allclose(run(weights, x), layer(x)) else "feed-forward"
+
+
+@variant("check-future")
+def a_target_of_five_tokens(model):
+    model.eval()
+    words = torch.tensor(model.words)
+    source, target = words[[0, 1, 2, 3]][None], words[[4, 1, 0, 5, 2]][None]
+    before = model.logits(source, target)
+    for i in range(1, 5):
+        changed = target.clone()
+        changed[0, i] = words[7]
+        moved = (model.logits(source, changed) - before)[:, :i].abs().max()
+        assert moved < 1e-4, f"future: a row before token {i} moves"
