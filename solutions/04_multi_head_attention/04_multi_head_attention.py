@@ -863,7 +863,7 @@ if watched():  # not while the notebook is graded
 # Return for each layer `(w_q, w_k, w_vo)`, float64. After the first one, `before` of each token but `<bos>` should be 1 in the
 # column of the word before it, else 0. After the second one, look at a token whose word has stood in the sentence
 # before: `answer` should be 1 in the column of the word that came next; if it has stood there several times, the mean over them all.
-# An error of 0.001 is allowed. What other tokens have in `answer` does not matter.
+# An error of 0.001 is allowed, with a hundred words and places too. What other tokens have in `answer` does not matter.
 #
 # <details><summary>Hint 1: a question</summary>
 #
