@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from autograder.bridge import arrays, based, library
+from autograder.bridge.own_errors import class_of_errors
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError
 
 MAX_CLASSES = 500  # that are kept
@@ -105,12 +106,12 @@ class Classes:
             with contextlib.suppress(Exception):
                 return self._bare(kind, args, text)
         with contextlib.suppress(Exception):  # classes want what they want
-            made = kind(*args)
+            made = type.__call__(kind, *args)  # here: what was raised is not made again
             return made if str(made) == text else self._saying(kind, args, text, _SAYS)
         with contextlib.suppress(Exception):
             return self._saying(kind, [text], text, _SAYS | _WANTS)
         base = Exception if issubclass(kind, Exception) else BaseException
-        return self._class(kind.__name__, (base,))(text)
+        return type.__call__(self._class(kind.__name__, (base,)), text)
 
     def is_given(self, kind: type) -> bool:
         """Whether a class is one of the instructor's that both ends have, or made of one."""
@@ -130,7 +131,7 @@ class Classes:
         self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
     ) -> BaseException:
         """One whose class has a text of its own making at the other end."""
-        made = self._class(kind.__name__, (kind,), body)(*args)
+        made = type.__call__(self._class(kind.__name__, (kind,), body), *args)
         made.__dict__["_said"] = text
         return made
 
@@ -155,8 +156,7 @@ class Classes:
         if key not in self.made:
             if len(self.made) >= MAX_CLASSES:
                 return bases[0]
-            made: Any = type(name, bases, dict(body or {}))
-            self.made[key] = made
+            self.made[key] = class_of_errors(name, bases, dict(body or {}))
         return self.made[key]
 
 

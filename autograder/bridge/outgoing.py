@@ -9,6 +9,7 @@ from autograder.bridge import arrays, based, errors, library
 from autograder.bridge.aliases import MAX_EDIT, MAX_OF_ONE, Key, is_tensor
 from autograder.bridge.describing import describe
 from autograder.bridge.originals import AS_BEFORE, Original
+from autograder.bridge.own_errors import class_remote
 from autograder.bridge.public import is_taken, public_name
 from autograder.bridge.reference import Due
 from autograder.bridge.spans import Owners, owner_of
@@ -195,7 +196,7 @@ class ValueEncoder(Encoder):
 
     def other(self, value: Any) -> Any:  # noqa: C901  (a branch a kind)
         """Everything that is no plain value of Python's own."""
-        remote = remote_of(value)
+        remote = remote_of(value) or class_remote(value)
         if remote is not None and remote.peer is self.peer:
             return ["Y", remote.number]
         if self.referred and not self.peer.is_free:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import errors
-from autograder.bridge.stand_ins import small
+from autograder.bridge.stand_ins import remote_of, small
 from autograder.bridge.wire import WireError
 from autograder.common.results import PASSED_ON, Opaque, Raised
 
@@ -25,12 +25,16 @@ class Thrown:
 
     def describe(self, error: BaseException) -> dict[str, Any]:
         """An exception of ours, as a message: its type, its text, where in the answer it arose."""
-        through = getattr(error, "through", None)  # it came from the other end
-        if isinstance(through, int):
+        remote = remote_of(error)
+        if remote is not None and remote.peer is self.peer:  # a test has made it of an answer's
+            return {"made": remote.number}
+        through = _came_as(error) if remote is None else None
+        if through is not None:
             return {"yours": through}
         self.next += 1
         self.raised[self.next] = error
         hide = not self.peer.is_free and isinstance(error, AssertionError)
+        hide |= remote is not None  # of a process that is given up
         try:
             text = "" if hide else str(error)
             args = [text] if hide else errors.told_arguments(error, text, self.peer.lacks)
@@ -38,7 +42,7 @@ class Thrown:
             text, args = "", []
         line, cell = _place(error)
         causes = self._causes(error) if self.peer.is_free else []
-        tells = self.peer.is_free or self.peer.errors.is_given(type(error))
+        tells = self.peer.is_free or (remote is None and self.peer.errors.is_given(type(error)))
         return {
             "id": self.next,
             **errors.told_of(type(error)),
@@ -55,8 +59,9 @@ class Thrown:
         found: list[dict[str, Any]] = []
         cause = error.__cause__
         while cause is not None and len(found) < MAX_CAUSES:
-            if hasattr(cause, "through"):  # the test's own, which it knows
-                found.append({"yours": vars(cause)["through"]})
+            through = _came_as(cause)
+            if through is not None:  # the test's own, which it knows
+                found.append({"yours": through})
                 break
             try:
                 text = str(cause)[:MAX_TEXT]
@@ -78,6 +83,8 @@ class Thrown:
             if told["yours"] not in self.raised:
                 raise WireError("a message refers to an exception that is gone")
             return self.raised[told["yours"]]
+        if "made" in told and self.peer.is_free:
+            return self.peer.given[told["made"]]
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
@@ -103,6 +110,15 @@ class Thrown:
             made = self.peer.errors.make(told, args, seen("cause", text))
             BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
             error = made
+
+
+def _came_as(error: BaseException) -> int | None:
+    """The number of an exception that came from the other end, where an answer's may say anything.
+
+    Its class may have a `__getattr__`, or an attribute of this name.
+    """
+    told = vars(error)
+    return told.get("through") if type(told.get("raised")) is Raised else None
 
 
 def no_end(error: BaseException) -> BaseException:
