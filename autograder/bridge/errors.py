@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from autograder.bridge import arrays, based, library
-from autograder.bridge.own_errors import class_of_errors
+from autograder.bridge.own_errors import Apart, class_of_errors
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError
 
 MAX_CLASSES = 500  # that are kept
@@ -80,6 +80,7 @@ class Classes:
     def __init__(self) -> None:
         self.made: dict[tuple[Any, ...], type[BaseException]] = {}
         self.given: Callable[[str], Any] = lambda name: None  # the instructor's, by their names
+        self.apart = Apart()
 
     def of(self, told: Any) -> type[BaseException]:
         """The class for one of the other end's, of whose name, kinds, home and family it tells."""
@@ -99,7 +100,7 @@ class Classes:
 
         It is an `Exception`, whatever its class, if it has to be `is_tame`.
         """
-        kind = self.of(told)
+        kind = self.apart.joining(self.of(told))
         if is_tame and not issubclass(kind, Exception):
             kind = self._class(kind.__name__, (Exception,))
         if self.is_given(kind):

@@ -9,7 +9,7 @@ from autograder.bridge import arrays, based, errors, library
 from autograder.bridge.aliases import MAX_EDIT, MAX_OF_ONE, Key, is_tensor
 from autograder.bridge.describing import describe
 from autograder.bridge.originals import AS_BEFORE, Original
-from autograder.bridge.own_errors import class_remote
+from autograder.bridge.own_errors import ErrorClass, class_remote, original
 from autograder.bridge.public import is_taken, public_name
 from autograder.bridge.reference import Due
 from autograder.bridge.spans import Owners, owner_of
@@ -297,6 +297,7 @@ class ValueEncoder(Encoder):
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
+        value = original(value) if kind is ErrorClass else value
         name = public_name(value)
         taken = is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:

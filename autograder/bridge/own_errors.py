@@ -17,8 +17,10 @@ from autograder.bridge.stand_ins import (
     hashing,
     remote_of,
 )
+from autograder.common.results import Raised
 
 ASKS = "_asks"  # under which such a class keeps where the answer's is
+APART = "_apart_from"  # under which one keeps the class that it stands below
 OURS = ("raised", "through")  # by which we know those that an answer has raised
 
 
@@ -61,6 +63,59 @@ def class_of_errors(name: str, bases: tuple[type, ...], body: dict[str, Any]) ->
     return (ErrorClass if plain else type)(name, bases, body)
 
 
+class Apart:
+    """Python's exceptions and the instructor's, where the reference has a class of its own.
+
+    An answer that says `TooPoor = RuntimeError` would catch by it what a test raises itself as a
+    claim. So a test catches by a class below it, of which is what the answer raises.
+    """
+
+    def __init__(self) -> None:
+        self.below: dict[type, type] = {}  # such a class for each that an answer has named so
+        self.joined: dict[type, type] = {}  # classes of what it raises
+
+    def seen(self, kind: Any, handled: Any) -> Any:
+        """The class, or several, by which a test catches.
+
+        Args:
+            kind: what the answer has in the place of a class of its own.
+            handled: what the test handles just now; it may be the answer's, and be there already.
+        """
+        if type(kind) is tuple:
+            return tuple(self.seen(one, handled) for one in kind)
+        if not is_of_both(kind):
+            return kind
+        if kind not in self.below:
+            self.below[kind] = ErrorClass(kind.__name__, (kind,), {APART: kind} | HOME)
+            self.joined.clear()
+        is_raised = handled is not None and type(vars(handled).get("raised")) is Raised
+        return kind if is_raised and isinstance(handled, kind) else self.below[kind]
+
+    def joining(self, kind: type) -> type:
+        """The class of what an answer raises of this one: of those by which tests catch, too."""
+        found = [one for above, one in self.below.items() if issubclass(kind, above)]
+        if not found:
+            return kind
+        if kind not in self.joined:
+            found.sort(key=lambda one: len(one.__mro__), reverse=True)
+            own = [] if kind in self.below else [kind]
+            self.joined[kind] = class_of_errors(kind.__name__, (*own, *found), dict(HOME))
+        return self.joined[kind]
+
+
+def is_of_both(value: Any) -> bool:
+    """Whether this is, or holds, a class of exceptions that stands for none of the other end's."""
+    if type(value) is tuple:
+        return any(map(is_of_both, value))
+    is_error = isinstance(value, type) and issubclass(value, Exception)
+    return is_error and not isinstance(value, ErrorClass)
+
+
+def original(kind: type) -> type:
+    """The class that an answer knows, of one by which a test catches."""
+    return vars(kind).get(APART, kind)
+
+
 def _raisable(cls: Any, of: Remote, made: Any) -> Any:
     """What a call of an answer's class gave, as an exception, if it is one of that class."""
     remote = remote_of(made)
@@ -77,14 +132,15 @@ def _stand_in_class(cls: Any, remote: Remote) -> Any:
     """The class of an exception that asks for what it holds and says."""
     peer, told = remote.peer, remote.told
     names = peer.forwarded(told)
-    key = ("error", cls, names, told["hash"] is None)
+    above = peer.errors.apart.joining(cls)
+    key = ("error", above, names, told["hash"] is None)
     if key not in peer.classes:
         body: dict[str, Any] = {name: forward(name) for name in (*names, "__str__", "__repr__")}
         body |= {name: _asked(name) for name in _public_parts(cls)} | compared(names)
         body |= OF_OBJECTS | HOME | {"__setattr__": _set, "__class__": property(lambda self: cls)}
         body |= dict.fromkeys(OURS)
         body["__hash__"] = hashing(told, believed=peer.policy.believes("__hash__"))
-        peer.classes[key] = type(cls)(cls.__name__, (cls, StandIn), body)
+        peer.classes[key] = type(cls)(cls.__name__, (above, StandIn), body)
     return peer.classes[key]
 
 

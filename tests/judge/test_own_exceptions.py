@@ -118,3 +118,47 @@ def test_an_answer_names_no_exception_of_the_tests_as_one_that_it_has() -> None:
         assert peer.give(ValueError("ours")) == 1
         with pytest.raises(WireError):
             peer.ask("name")
+
+
+CLAIM = 'if pay(5, 2) != 3: raise RuntimeError("too much is left")'
+CATCHES = [
+    f"try:\n    {CLAIM}\nexcept TooPoor: pass",
+    f"import contextlib\nwith contextlib.suppress(TooPoor):\n    {CLAIM}",
+    f"try: pay(1, 2)\nexcept TooPoor:\n    try:\n        {CLAIM}\n    except TooPoor: pass",
+]
+MET = """\
+import unittest
+try: pay(1, 2)
+except TooPoor as error: assert error.args
+else: assert False
+with unittest.TestCase().assertRaises(TooPoor): pay(1, 2)
+try:
+    try: pay(1, 2)
+    except AttributeError: pass
+except TooPoor: pass
+def poor(): raise TooPoor(1, 2)
+try: poor()
+except TooPoor: pass
+assert expects(TooPoor, lambda: pay(1, 2)) is not None and expects(TooPoor, poor) is not None
+assert issubclass(TooPoor, Exception)"""
+
+
+def test_a_builtins_name_in_the_place_of_an_own_exception_catches_no_claim(task: Any) -> None:
+    """It catches what the answer raises, and what a test raises by that name."""
+    tests = [(f"t{n}", HIDDEN_PART.format(one), 1) for n, one in enumerate([*CATCHES, MET])]
+    made = task([("pay", OWN), *tests])
+    assert made.scores() == dict.fromkeys(("t0", "t1", "t2", "t3"), 1)
+    own = OWN[OWN.index("class Odd") :]
+    for alias, raises in (
+        ("RuntimeError", "TooPoor"),
+        ("ArithmeticError, RuntimeError", "RuntimeError"),
+        ("RuntimeError", "Odd"),
+        ("RuntimeError", "RecursionError"),
+    ):
+        answer = own.replace("(TooPoor)", "(RuntimeError)").replace("raise Too", f"raise {raises}#")
+        answer = f"TooPoor = {alias}\n" + answer.replace(f"{raises}#Poor", raises)
+        passed = 1 if "," not in alias else 0  # of several none is made
+        wanted = {"t0": 1, "t1": 1, "t2": 1, "t3": passed}
+        assert made.scores(pay=answer) == wanted, answer
+        greedy = answer.replace("return have - need", "return have")
+        assert made.scores(pay=greedy) == {"t0": 0, "t1": 0, "t2": 0, "t3": passed}, greedy
