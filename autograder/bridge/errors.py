@@ -114,6 +114,20 @@ class Classes:
         base = Exception if issubclass(kind, Exception) else BaseException
         return type.__call__(self._class(kind.__name__, (base,)), text)
 
+    def group(self, told: Any, message: str, members: list[BaseException], text: str) -> Any:
+        """A group of exceptions; None where Python makes no such one of these."""
+        kind: Any = self.of(told)
+        if not issubclass(kind, ExceptionGroup):
+            return None
+        with contextlib.suppress(TypeError, ValueError):
+            made = ExceptionGroup.__new__(kind, message, members)  # type: ignore[arg-type]
+            if BaseExceptionGroup.__str__(made) != text:
+                kind = self._class(kind.__name__, (kind,), _SAYS)
+                made = ExceptionGroup.__new__(kind, message, members)  # type: ignore[arg-type]
+                made.__dict__["_said"] = text
+            return made
+        return None
+
     def is_given(self, kind: type) -> bool:
         """Whether a class is one of the instructor's that both ends have, or made of one."""
         return any(self.given(one.__name__) is one for one in kind.__mro__)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
     from autograder.bridge.records import Records
 
+THROWN = ".throw"  # ends the label of what throws an error into a generator of an answer's
 MAX_VALUES = 1000  # objects of an answer's classes in a message that come back as they are
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -318,9 +319,11 @@ class ValueEncoder(Encoder):
         return ["H", describe(self.peer, self, value)]
 
     def _may_tell(self, kind: type) -> bool:
-        """Whether this hands an error to an `__exit__`, and of a class that both ends have."""
+        """Whether this hands an error to an `__exit__`, or throws it, of a class both ends have."""
         has_both = bool(errors.name_of(kind)) or self.peer.errors.is_given(kind)
-        return f".{LEFT_BY}" in self.message.label and has_both and not self.peer.is_free
+        label = self.message.label
+        is_handed = f".{LEFT_BY}" in label or label.endswith(THROWN)
+        return is_handed and has_both and not self.peer.is_free
 
 
 class PlainEncoder(ValueEncoder):
