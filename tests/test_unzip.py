@@ -79,6 +79,31 @@ def test_what_is_too_much_of_one_student_is_left_out_alone(
     assert len(left) == count - 1 and all("more than 3 MB" in said for said in left)
 
 
+def test_of_what_is_left_out_of_an_archive_a_few_are_told_and_how_many_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    bad = {f"{top}/{'x' * 250}{n}": b"" for n in range(40) for top in ("eve", "zoe")}
+    odd = {f"eve/{n}.rar": b"" for n in range(50)}
+    flat = {f"{n}{'y' * 250}": b"" for n in range(500)}
+    more = {f"eve/{n}.zip": archive_of(x=b"") for n in range(120)}
+    zipped(folder / "class.zip", **bad, **odd, **flat, **more)
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+    said = [text for text in caplog.messages if "left out" in text]
+    for words, count in (
+        ("left out zoe/", 10),
+        ("left out eve/", 10),
+        ("yyy", 98),  # a hundred folders in all
+        ("left out 462 more", 1),
+        (".rar was left out", 10),
+        ("left out 40 more", 1),
+        ("one student handed in more than", 1),
+    ):
+        assert len([text for text in said if words in text]) == count, words
+    assert len(said) < 160
+
+
 def test_all_that_was_downloaded_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "archive"
     folder.mkdir()

@@ -11,6 +11,7 @@ from autograder.bridge.lent import LENT
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import CHANGES
+from autograder.bridge.own_errors import class_remote
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Places, given_by, is_quiet
 from autograder.bridge.stand_ins import remote_of
@@ -204,7 +205,7 @@ class Asking:
 
     def repeat(self, function: Any, asked: "Asked") -> Any:
         """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""
-        remote = remote_of(function)
+        remote = remote_of(function) or class_remote(function)
         if remote is None:
             return None
         message = Outgoing(self.peer)

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from autograder.bridge import arrays, based, library
+from autograder.bridge.own_errors import Apart, class_of_errors
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError
 
 MAX_CLASSES = 500  # that are kept
@@ -79,6 +80,7 @@ class Classes:
     def __init__(self) -> None:
         self.made: dict[tuple[Any, ...], type[BaseException]] = {}
         self.given: Callable[[str], Any] = lambda name: None  # the instructor's, by their names
+        self.apart = Apart()
 
     def of(self, told: Any) -> type[BaseException]:
         """The class for one of the other end's, of whose name, kinds, home and family it tells."""
@@ -98,19 +100,33 @@ class Classes:
 
         It is an `Exception`, whatever its class, if it has to be `is_tame`.
         """
-        kind = self.of(told)
+        kind = self.apart.joining(self.of(told))
         if is_tame and not issubclass(kind, Exception):
             kind = self._class(kind.__name__, (Exception,))
         if self.is_given(kind):
             with contextlib.suppress(Exception):
                 return self._bare(kind, args, text)
         with contextlib.suppress(Exception):  # classes want what they want
-            made = kind(*args)
+            made = type.__call__(kind, *args)  # here: what was raised is not made again
             return made if str(made) == text else self._saying(kind, args, text, _SAYS)
         with contextlib.suppress(Exception):
             return self._saying(kind, [text], text, _SAYS | _WANTS)
         base = Exception if issubclass(kind, Exception) else BaseException
-        return self._class(kind.__name__, (base,))(text)
+        return type.__call__(self._class(kind.__name__, (base,)), text)
+
+    def group(self, told: Any, message: str, members: list[BaseException], text: str) -> Any:
+        """A group of exceptions; None where Python makes no such one of these."""
+        kind: Any = self.of(told)
+        if not issubclass(kind, ExceptionGroup):
+            return None
+        with contextlib.suppress(TypeError, ValueError):
+            made = ExceptionGroup.__new__(kind, message, members)  # type: ignore[arg-type]
+            if BaseExceptionGroup.__str__(made) != text:
+                kind = self._class(kind.__name__, (kind,), _SAYS)
+                made = ExceptionGroup.__new__(kind, message, members)  # type: ignore[arg-type]
+                made.__dict__["_said"] = text
+            return made
+        return None
 
     def is_given(self, kind: type) -> bool:
         """Whether a class is one of the instructor's that both ends have, or made of one."""
@@ -130,7 +146,7 @@ class Classes:
         self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
     ) -> BaseException:
         """One whose class has a text of its own making at the other end."""
-        made = self._class(kind.__name__, (kind,), body)(*args)
+        made = type.__call__(self._class(kind.__name__, (kind,), body), *args)
         made.__dict__["_said"] = text
         return made
 
@@ -155,8 +171,7 @@ class Classes:
         if key not in self.made:
             if len(self.made) >= MAX_CLASSES:
                 return bases[0]
-            made: Any = type(name, bases, dict(body or {}))
-            self.made[key] = made
+            self.made[key] = class_of_errors(name, bases, dict(body or {}))
         return self.made[key]
 
 

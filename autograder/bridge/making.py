@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, library
+from autograder.bridge.own_errors import ask_by, class_remote
 from autograder.bridge.public import class_passed_for, named
 from autograder.bridge.stand_ins import (
     HOME,
@@ -75,7 +76,7 @@ def _based_stand_in(peer: "Peer", incoming: "Incoming", told: dict[str, Any]) ->
 
 
 def _came(made: Any, origin: str) -> None:
-    remote = remote_of(made)
+    remote = remote_of(made) or class_remote(made)
     if remote is not None:
         remote.came(origin)
 
@@ -83,7 +84,10 @@ def _came(made: Any, origin: str) -> None:
 def _class_stand_in(peer: "Peer", told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
     if told.get("error"):
-        return peer.errors.of(told["error"])
+        kind = peer.errors.of(told["error"])
+        if not peer.is_free:
+            ask_by(kind, remote)
+        return kind
     twins = (_named_tuple(told.get("named")), named(told.get("twin")))
     twins += (peer.records.class_of(told.get("twin")),)
     remote.twins = tuple(kind for kind in twins if isinstance(kind, type))

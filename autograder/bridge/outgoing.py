@@ -9,6 +9,7 @@ from autograder.bridge import arrays, based, errors, library
 from autograder.bridge.aliases import MAX_EDIT, MAX_OF_ONE, Key, is_tensor
 from autograder.bridge.describing import describe
 from autograder.bridge.originals import AS_BEFORE, Original
+from autograder.bridge.own_errors import ErrorClass, class_remote, original
 from autograder.bridge.public import is_taken, public_name
 from autograder.bridge.reference import Due
 from autograder.bridge.spans import Owners, owner_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
     from autograder.bridge.records import Records
 
+THROWN = ".throw"  # ends the label of what throws an error into a generator of an answer's
 MAX_VALUES = 1000  # objects of an answer's classes in a message that come back as they are
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -195,7 +197,7 @@ class ValueEncoder(Encoder):
 
     def other(self, value: Any) -> Any:  # noqa: C901  (a branch a kind)
         """Everything that is no plain value of Python's own."""
-        remote = remote_of(value)
+        remote = remote_of(value) or class_remote(value)
         if remote is not None and remote.peer is self.peer:
             return ["Y", remote.number]
         if self.referred and not self.peer.is_free:
@@ -296,6 +298,7 @@ class ValueEncoder(Encoder):
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
+        value = original(value) if kind is ErrorClass else value
         name = public_name(value)
         taken = is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
@@ -316,9 +319,11 @@ class ValueEncoder(Encoder):
         return ["H", describe(self.peer, self, value)]
 
     def _may_tell(self, kind: type) -> bool:
-        """Whether this hands an error to an `__exit__`, and of a class that both ends have."""
+        """Whether this hands an error to an `__exit__`, or throws it, of a class both ends have."""
         has_both = bool(errors.name_of(kind)) or self.peer.errors.is_given(kind)
-        return f".{LEFT_BY}" in self.message.label and has_both and not self.peer.is_free
+        label = self.message.label
+        is_handed = f".{LEFT_BY}" in label or label.endswith(THROWN)
+        return is_handed and has_both and not self.peer.is_free
 
 
 class PlainEncoder(ValueEncoder):

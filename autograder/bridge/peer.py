@@ -28,6 +28,7 @@ from autograder.bridge.loaded import Ran
 from autograder.bridge.making import class_of, set_class
 from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import Beside
+from autograder.bridge.own_errors import class_remote
 from autograder.bridge.policy import Free, Policy
 from autograder.bridge.protocol import FRAMES
 from autograder.bridge.records import Records
@@ -149,7 +150,7 @@ class Peer:
 
         What goes by two names in one test has the rights of neither.
         """
-        remote = remote_of(value)
+        remote = remote_of(value) or class_remote(value)
         if remote is not None and not self.is_free:
             if remote.test != self.test:
                 remote.test, remote.origins = self.test, ()

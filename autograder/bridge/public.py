@@ -20,6 +20,7 @@ _WRITTEN_IN_C += ("functools",)
 _GENERATOR = "builtins:generator"  # which no module has under its own name
 _IN_PYTHON = (collections.UserDict, collections.UserList, collections.UserString)
 _ASKED = (types.GeneratorType, re.Pattern, re.Match)  # which C code asks as it asks any object
+_DRAWN = ("matplotlib.figure:Figure", "matplotlib.axes._axes:Axes")  # written in Python, too
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
 _DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
@@ -83,7 +84,7 @@ def class_passed_for(name: Any, free: bool) -> Any:
         return None
     if found in _ASKED:
         return found
-    if found.__module__ == "collections.abc" or found in _IN_PYTHON:
+    if found.__module__ == "collections.abc" or found in _IN_PYTHON or name in _DRAWN:
         return found
     return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
 

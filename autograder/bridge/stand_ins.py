@@ -33,7 +33,7 @@ YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test'
 OF_VALUE = "(value)"  # after the name of what is done with a plain value, in labels
 LEFT_BY = "__exit__("  # how the name begins by which it is told of an error, with its class
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
-TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
+TOLD = ("k", "dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
 
 
 def small(value: Any) -> int:
@@ -206,6 +206,17 @@ class StandInClass(Held):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
         return remote.peer.call(remote.number, None, args, kwargs, remote.label)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A generic class for objects of one kind, as `Box[int]`."""
+        remote = self._remote
+        name = "__class_getitem__"
+        try:
+            return remote.peer.call(remote.number, name, (key,), {}, remote.use(name))
+        except (AttributeError, PermissionError) as error:
+            raise TypeError(f"type {remote.name!r} is not subscriptable") from error
+
+    __iter__ = None  # which Python would make of the above
 
     def __instancecheck__(self, value: Any) -> bool:
         if issubclass(type(value), self._remote.twins):

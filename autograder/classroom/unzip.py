@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
@@ -57,6 +57,9 @@ __all__ = ["FromBlackboard", "FromCanvas", "FromMoodle", "SafeCollector", "SafeE
 MAX_OF_ALL = 10_000_000_000  # bytes of what was downloaded: more than honest work of a class takes
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
 MAX_INNER = 100  # archives of one student's in an archive
+MAX_TOLD = 10  # names below one folder that the log says; how many more there are is one line
+MAX_FOLDERS = 100  # of which it says names
+UNKNOWN = "%s was left out: nothing here unpacks this kind; ask for a zip"
 FOREIGN = re.compile(ARCHIVE, re.IGNORECASE)  # ends an archive's name, also of what stays packed
 
 
@@ -80,7 +83,8 @@ class SafeExtractor(ExtractorPlugin):
                     self.log.info("Copying %s", path)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(path, place)
-                    self._tell_if_foreign(path)
+                    if self._is_foreign(path):
+                        self.log.error(UNKNOWN, path)
 
     @contextmanager
     def _alone(self, path: Path, target: Path) -> Iterator[None]:
@@ -97,10 +101,25 @@ class SafeExtractor(ExtractorPlugin):
         name = written(path.name).lower()
         return PurePath(name).suffix in self.zip_ext or name.endswith((".tar.bz2", ".tar.xz"))
 
-    def _tell_if_foreign(self, path: Path) -> None:
-        """Say that work may lie in an archive that nobody unpacks here, as a .rar or a .7z."""
-        if FOREIGN.search(path.name) and not self._is_archive(path):
-            self.log.error("%s was left out: nothing here unpacks this kind; ask for a zip", path)
+    def _is_foreign(self, path: Path) -> bool:
+        """Whether work may lie in an archive that nobody unpacks here, as a .rar or a .7z."""
+        return bool(FOREIGN.search(path.name)) and not self._is_archive(path)
+
+    def _tell(self, words: str, names: Iterable[str], archive: Path) -> None:
+        """Say which were left out, of each folder's a few, and of all others how many.
+
+        An archive has room for a hundred thousand; in a class's each student has a folder.
+        """
+        told: Counter[str] = Counter()
+        more = 0
+        for name in names:
+            folder = name.partition("/")[0]
+            told[folder] += folder in told or len(told) < MAX_FOLDERS
+            if 0 < told[folder] <= MAX_TOLD:
+                self.log.error(words, archive, name)
+            more += not 0 < told[folder] <= MAX_TOLD
+        if more:
+            self.log.error("%s: left out %d more", archive, more)
 
     def _archive(self, path: Path, target: Path) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
@@ -118,9 +137,14 @@ class SafeExtractor(ExtractorPlugin):
         for found in inner:
             student = whose(found)
             looked_at[student] += 1
+            if looked_at[student] > MAX_INNER + 1:
+                continue
             with self._alone(found, target):
                 if looked_at[student] > MAX_INNER:
-                    raise CourseError(f"one student handed in more than {MAX_INNER} archives")
+                    raise CourseError(
+                        f"one student handed in more than {MAX_INNER} archives; so were all others "
+                        "of this student's"
+                    )
                 self._inner(found, [rooms.whole, rooms.share(student)])
 
     def _inner(self, path: Path, rooms: list[Room]) -> None:
@@ -140,8 +164,8 @@ class SafeExtractor(ExtractorPlugin):
             raise CourseError(f"{error} All of one student's may take {most}.") from error
         self._require_same(target, wanted)
         take_room(rooms, unpacked.files, unpacked.size)
-        for third in more:
-            self.log.error("%s was left out: an archive in an archive in an archive", third)
+        deeper = (third.relative_to(target).as_posix() for third in more)
+        self._tell("%s: %s was left out: an archive in an archive in an archive", deeper, path)
 
     def _one(
         self, path: Path, target: Path, bounds: Bounds, whose: Whose | None = None
@@ -149,14 +173,13 @@ class SafeExtractor(ExtractorPlugin):
         """Unpack an archive; also returns the archives that came out of it."""
         self.log.info("Unpacking %s", path)
         unpacked = safe_unzip(path, target, bounds, whose)
-        for name in unpacked.left:
-            self.log.error("%s: left out %s", path, name)
+        self._tell("%s: left out %s", unpacked.left, path)
         found = [one for one in sorted(target.rglob("*")) if one.is_file()]
         if not found and not unpacked.left:
             self.log.error("%s was left out: it holds no file", path)
         found = [one for one in found if not is_a_systems(one.relative_to(target))]
-        for one in found:
-            self._tell_if_foreign(one)
+        foreign = (one.relative_to(target).as_posix() for one in found if self._is_foreign(one))
+        self._tell(f"%s: {UNKNOWN}", foreign, path)
         return unpacked, list(filter(self._is_archive, found))
 
     def _require_same(self, target: Path, wanted: Path) -> None:

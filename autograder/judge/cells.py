@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
-from autograder.bridge.due import is_data
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone
 from autograder.bridge.public import open_packages
@@ -21,11 +20,11 @@ from autograder.isolation.outcomes import Unwell
 from autograder.judge.assignment import Assignment, Cell, Notebook
 from autograder.judge.beside import WorkingFolder, beside, modules, released
 from autograder.judge.budget import IN_ALL, Budget
-from autograder.judge.claims import catches_claims
 from autograder.judge.given import imported, needed_here, new_space, operators, used_by_references
 from autograder.judge.guard import Guard
 from autograder.judge.passes import GRADE, Pass
 from autograder.judge.questions import YOURS, Questions, batches, is_run
+from autograder.judge.referred import Referred
 from autograder.judge.script import Script, ScriptCell
 from autograder.judge.space import Prepared, Space, remotes_in
 
@@ -104,7 +103,7 @@ class Cells:
     process: Student | None = None
     place: WorkingFolder | None = None  # where the instructor's cells and the tests run
     begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
-    values: dict[str, bool] = field(default_factory=dict)  # by name: whether it stands for values
+    referred: Referred = field(init=False)  # what names stand for with the reference
     used: bool = False  # whether tests have run in the present process
     aside: Aside | None = None  # to which the next question goes back
     losses: int = 0  # processes that had to be ended since the present question began
@@ -117,6 +116,7 @@ class Cells:
     def __post_init__(self) -> None:
         """Find out whether the submission begins as most do."""
         self.questions = Questions(self.assignment, self.notebook, self.script)
+        self.referred = Referred(self._reference)
         self.space = self._new_space()
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if is_run(c)]
         head = self.fork_server.head
@@ -155,24 +155,13 @@ class Cells:
         space = new_space(self.notebook)
         space.helpers = frozenset(modules(self.assignment, self.assignment.released))
         if self.purpose.doubted:
-            space.is_value, space.may_catch = self._is_value, self._may_catch
+            space.referred = self.referred
         return space
 
     @property
     def _helpers(self) -> frozenset[str]:
         """The instructor's modules beside the notebook, those that tests alone see too."""
         return frozenset(modules(self.assignment, self.assignment.files))
-
-    def _is_value(self, name: str) -> bool:
-        """Whether what goes by a name is nothing but values with the reference."""
-        if name not in self.values:
-            made = self._reference({name})
-            self.values[name] = name in made and is_data(made[name])
-        return self.values[name]
-
-    def _may_catch(self, name: str) -> bool:
-        """Whether what goes by a name with the reference catches what a test claims."""
-        return bool(catches_claims(self._reference({name}).get(name)))
 
     def _in_order(self, tests: Callable[[Sequence[str]], list[TestRun]]) -> list[TestRun]:
         """Run the cells, and after them, batch by batch, the tests that follow them."""

@@ -19,6 +19,7 @@ from autograder.bridge.based import as_plain
 from autograder.bridge.due import is_iterator, take_steps
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone, left_on
+from autograder.bridge.own_errors import is_of_both
 from autograder.bridge.reference import OBJECTS, VALUE, parts_of
 from autograder.bridge.session import Student
 from autograder.bridge.shapes import classes_in, is_one
@@ -28,6 +29,7 @@ from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
 from autograder.judge.claims import catches_claims, refuse_broad
 from autograder.judge.guard import HOME
+from autograder.judge.referred import Referred
 
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
@@ -93,10 +95,8 @@ class Space(dict):
         self.raisable: dict[str, type] = {}  # exceptions of the instructor's cells, no test's
         self.version = -1
         self.replaced = False  # whether a test has changed a name of the student's
-        # whether a name stands for nothing but values with the reference
-        self.is_value: Callable[[str], bool] = lambda name: False
-        # whether it stands for a class by which what the test itself claims is caught
-        self.may_catch: Callable[[str], bool] = lambda name: True
+        # what names stand for with the reference; None where an answer is not doubted
+        self.referred: Referred | None = None
 
     @property
     def student(self) -> Student | None:
@@ -206,11 +206,13 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
-        if catches_claims(value) and not self.may_catch(name):
+        if catches_claims(value) and not (self.referred is None or self.referred.may_catch(name)):
             refuse_broad(name, value)
+        if is_of_both(value) and self.referred is not None and self.referred.is_own_error(name):
+            return student.peer.errors.apart.seen(value, sys.exc_info()[1])
         if not remotes_in(value, all_of_them=True):
             return value
-        if not self.is_value(name):  # then what stands in a list or table is an object as well
+        if not self._is_value(name):  # then what stands in a list or table is an object as well
             return value if remote_of(value) is not None else student.name(name, OBJECTS)
         value = as_plain(value)
         if isinstance(value, re.Pattern):  # where a text is due, it is one as well
@@ -219,6 +221,9 @@ class Space(dict):
             raise TypeError(f"your {name} is a {objects[0]} where a value is expected")
         take_steps(value)
         return value
+
+    def _is_value(self, name: str) -> bool:
+        return self.referred is not None and self.referred.is_value(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
         is_students = name in self.answered and name in self.live and not _is_local(value)
@@ -315,7 +320,7 @@ class Space(dict):
             except Exception:  # noqa: BLE001  (an answer that does not say what it holds)
                 self._leave_unmade([name])
                 continue
-            if self.is_value(name):
+            if self._is_value(name):
                 super().__setitem__(name, value)
                 if remotes_in(value):  # an answer gave an object in the place of a value
                     self._leave_unmade([name])
