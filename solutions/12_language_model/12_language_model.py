@@ -712,6 +712,7 @@ assert model.training, "a model in training mode should be left so, also when no
 # <details><summary>Help by symptom</summary>
 #
 # - One token too few: the one that crosses `top_p` belongs to what is kept.
+# - One token too many where some have exactly `top_p` together: that is at least `top_p`.
 # - Right for rows that are sorted, wrong for others: ids and ranks are two things.
 # - Top-k and top-p together give too many: the sum of what top-k has left should be 1 first.
 # - Temperature changes what `top_p` keeps, and should: it comes first.
@@ -763,9 +764,9 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-exact_half = torch.tensor([[0.25, 0.5, 0.25]]).double().log()  # no rounding: 0.5 is at least 0.5
-exact_half = nn.functional.pad(exact_half, (0, 4), value=-1000.0)
-logits = torch.cat([2 * draw((40, 7), seed=31), exact_half])
+logits = 2 * draw((41, 7), seed=31)
+logits[40, :3] = torch.tensor([0.125, 0.5, 0.375]).double().log()  # sums without rounding
+logits[40, 3:] -= 1000
 before = logits.clone()
 
 
