@@ -352,7 +352,9 @@ def test_a_pipe_in_the_build_folder_keeps_nobody_waiting(tmp_path: Path, name: s
 
 ODD = {  # what another program may have put into the gradebook, and what is said of it
     "update submitted_assignment set extension = 'soon'": "is no time where one belongs",
+    "update submitted_assignment set extension = 5": "is no time where one belongs",
     "update submitted_assignment set timestamp = 'soon'": "is no time where one belongs",
+    "update submitted_assignment set timestamp = X'00'": "is no time where one belongs",
     "update assignment set duedate = 'soon'": "is no time where one belongs",
     "update submitted_notebook set late_submission_penalty = 'x'": "",
     "update comment set manual_comment = X'ff00'": "",

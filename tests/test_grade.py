@@ -251,13 +251,15 @@ def test_a_result_that_cannot_be_read_costs_its_own_submission(
 LOST = "the grading process was killed by signal 9 (KILL)"
 
 
-def lose(patch: pytest.MonkeyPatch, lost: Callable[[bytes], bytes | Lost]) -> None:
-    """Have the process lost that grades ada."""
+def lose(
+    patch: pytest.MonkeyPatch, lost: Callable[[bytes], bytes | Lost], whose: str = "ada"
+) -> None:
+    """Have the process lost that grades somebody's work."""
     real = warm.Warm.run
 
     def run(self: Any, tasks: Any) -> Iterator[Any]:
         for task, outcome in real(self, tasks):
-            yield task, lost(outcome) if task.student == "ada" else outcome
+            yield task, lost(outcome) if task.student == whose else outcome
 
     patch.setattr(warm.Warm, "run", run)
 
@@ -280,6 +282,15 @@ def test_what_the_machine_may_have_ended_is_graded_once_more(
     assert "1 of them once more, as they were in doubt" in summary.words()
     assert not summary.in_doubt and scores(taught) == {"ada": 6, **others}
     assert grade(taught, [NAME], progress=False).words() == "0 graded, 5 unchanged"
+
+
+@linux
+def test_who_is_in_doubt_writes_no_line_of_his_own(taught: Class, monkeypatch: pytest.MonkeyPatch):
+    name = "x\nnot graded: ada"
+    hand_in(taught.course.root, name, RIGHT)
+    lose(monkeypatch, Doubtful, name)
+    said = grade(taught, [NAME], students=[name], progress=False).words()
+    assert f"{grading_module.IN_DOUBT}: x\\x0anot graded: ada/{NAME}\nRun" in said
 
 
 @linux

@@ -13,7 +13,7 @@ from autograder.classroom.collector import SafeCollector
 from tests.small_course import NAME
 from tests.test_collector import BLACKBOARD, CANVAS
 from tests.test_unzip import collecting_course
-from tests.zipping import archive_of, collected, collected_as, zipped
+from tests.zipping import archive_of, collected, collected_as, extracted, zipped
 
 OF_BLACKBOARD = "gradebook_2261-CS101.01_ps1_{}_attempt_2026-01-01-12-00-00"
 
@@ -121,6 +121,28 @@ def test_in_no_systems_archive_anybody_hands_in_for_somebody_else(
             (folder / name).write_bytes(content)
     regexp = collector().named_regexp
     assert sorted(collected(folder, regexp, tmp_path).values()) == ["mine", "true"]
+
+
+@pytest.mark.parametrize("evil", ["Bo B_5_assignsubmission_file_", "Bo B_5_assignsubmission_file"])
+@pytest.mark.parametrize("others", [(), ("Bo B_5_assignsubmission_file_/numbers.ipynb",)])
+def test_who_calls_himself_as_moodle_calls_anothers_folder_hands_in_nothing_for_her(
+    tmp_path: Path, evil: str, others: tuple[str, ...], caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    theirs = f"{evil}_77_assignsubmission_file_/"
+    files = dict.fromkeys((*others, "Cy_9_assignsubmission_file_/numbers.ipynb"), b"true")
+    again = f"{theirs}Zoe_8_assignsubmission_file_/numbers.ipynb"
+    packed = archive_of(**{"numbers.ipynb": b"forged"})
+    files |= {f"{theirs}{name}": b"forged" for name in ("numbers.ipynb", "other.ipynb")}
+    zipped(folder / "class.zip", **files, **{again: b"forged", f"{theirs}w.zip": packed})
+    collector = unzip.FromMoodle()
+    extracted(folder, collector, tmp_path)
+    paths = [path for path in (tmp_path / "extracted").rglob("*") if path.is_file()]
+    said = {path: collector.collect(str(path)) for path in paths}
+    assert {path.read_bytes() for path, found in said.items() if found} == {b"true"}
+    assert sum(found is not None for found in said.values()) == 1 + len(others)
+    assert any("it can be read as two people's" in words for words in caplog.messages)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,9 @@ def test_a_log_commands_no_terminal_whoever_writes_it(caplog: pytest.LogCaptureF
     clean_log(log)
     clean_log(log)
     log.warning("Converting %s", "\x1b[2J\u202egnp")
-    assert caplog.messages == ["Converting \\x1b[2J\\u202egnp"]
+    log.warning("%s was left out", "x\n[ListApp | INFO] small ada ps1\r\ny")
+    assert caplog.messages[0] == "Converting \\x1b[2J\\u202egnp"
+    behind = [line for words in caplog.messages for line in words.splitlines()[1:]]
+    assert len(behind) == 2 and all(line.startswith("    ") for line in behind)
     assert len(log.filters) == 1
     assert shown("a" * 99) == "a" * 57 + "..." and shown("two\nlines") == "two\\x0alines"

@@ -280,3 +280,19 @@ def total(rows: tuple) -> float:
         for _, _, auto, *_ in grades
         if auto != "None"
     )
+
+
+def test_who_is_called_as_a_pattern_that_finds_somebody_else_is_graded(tmp_path: Path):
+    make_course(tmp_path, hooks=True)
+    release(tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(
+            'c.GenerateFeedback.exporter_class = "autograder.classroom.nbgrader_page.StudentPage"\n'
+        )
+    for student in ("[ab]", "a", "b"):
+        small_hand_in(tmp_path, student, RIGHT)
+    for name in ("[ab]", "a"):
+        nbgrader(tmp_path, "autograde", NAME, "--student", name)  # as formgrader's button does
+        assert (tmp_path / "autograded" / name / NAME / "numbers.ipynb").is_file()
+    nbgrader(tmp_path, "generate_feedback", NAME, "--student", "[ab]")
+    assert (tmp_path / "feedback" / "[ab]" / NAME / "numbers.html").is_file()

@@ -280,7 +280,7 @@ class Grader:
             graded = with_its_time(self._graded(task, outcome), before)
             self._journal.graded(graded)
             if graded.in_doubt:
-                self.in_doubt.append(f"{task.student}/{task.chapter}")
+                self.in_doubt.append(f"{shown(task.student)}/{task.chapter}")
             self._keep(keeper, graded, before)
             if time.monotonic() > self._settled + SETTLE_SECONDS:
                 self._settle()

@@ -35,7 +35,13 @@ from autograder.authoring.rehearsal import rehearsed
 from autograder.classroom.classes import from_root
 from autograder.classroom.grade import GONE, IN_DOUBT, Grader
 from autograder.classroom.gradebook import moment
-from autograder.classroom.nbgrader_course import class_of, said, student_of, take_out_odd_names
+from autograder.classroom.nbgrader_course import (
+    called_as,
+    class_of,
+    said,
+    student_of,
+    take_out_odd_names,
+)
 from autograder.classroom.result_files import graded_notebooks
 from autograder.classroom.warm import Warm
 from autograder.common.course import CourseError, without_effect
@@ -151,7 +157,7 @@ class _Run:
         """Where these students' work has to lie, of whom there is something to grade or to say."""
         (assignment,) = self._assignments
         everybody = self._taught.students()
-        named = fnmatch.filter(everybody, pattern) or [one for one in everybody if one == pattern]
+        named = called_as(everybody, pattern)
         left_out = self._taught.excluded(named)
         return [
             self._taught.submission(student, assignment)

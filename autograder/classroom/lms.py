@@ -25,6 +25,7 @@ MOODLE = (
     r"(?:_?/(?:[^/]+\.unpacked/)?|_(?:[^/]+/)?)(?P<file_id>.+)"
 )
 MOODLES = re.compile(r"(.+?)_(\d+)_assignsubmission_")  # begins a name
+MOODLES_SIGN = re.compile(r"_\d+_assignsubmission_")  # which a person's own name may hold, too
 # what Moodle calls everybody where names are hidden, behind a group's name perhaps
 HIDDEN = re.compile(
     r"(?:.+-)?(?:participant[ei]?|partecipante|teilnehmer(?:in)?|deelnemer|uczestnik|"
@@ -100,17 +101,29 @@ class FromMoodle(SafeCollector):
     """For what Moodle gives: `Anne Adamins_123_assignsubmission_file_/numbers.ipynb`.
 
     Where names are hidden everybody is called `Participant`, in the site's language; the number,
-    which is of one assignment, is a part of the name then.
+    which is of one assignment, is a part of the name then. Who calls himself
+    `Bo_5_assignsubmission_file` is not Bo: a name with two such signs says nobody.
     """
 
     named_regexp = Unicode(MOODLE).tag(config=True)
+    doubt = "it can be read as two people's; collect it by hand"
 
     def _who(self, match: "re.Match[str]") -> tuple[str, str]:
         name, place = super()._who(match)
+        if self._is_two(match.string[match.start("student_id") :].partition("/")[0]):
+            return "", ""
         hidden = HIDDEN.fullmatch(name) or self._of_folder(
             match.string[: match.start("student_id")]
         )
         return (f"{name}_{place}", "") if hidden and place else (name, place)
+
+    def _named(self, folder: Path, part: str, suffix: str, before: int) -> "Said | None":
+        """What a part of a path says; nothing of how it begins if all of it says two people."""
+        return None if self._is_two(part) else super()._named(folder, part, suffix, before)
+
+    def _is_two(self, part: str) -> bool:
+        """Whether a part of a path can be read as two people's."""
+        return self.named_regexp == MOODLE and len(MOODLES_SIGN.findall(part)) > 1
 
     def _learnt(self, folder: str) -> bool:
         """Whether all of three or more have one name."""

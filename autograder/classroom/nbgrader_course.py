@@ -85,7 +85,7 @@ def look_in_each_folder(converter: BaseConverter) -> None:
     pattern = Path(converter._format_source(here.assignment_id, here.student_id)).absolute()
     above = pattern.parents[1]
     names = students_in(above) if above.is_dir() else []
-    for name in fnmatch.filter(names, here.student_id):
+    for name in called_as(names, here.student_id):
         if glob.escape(name) != name and plain(name) == name:
             folder = above / name / here.assignment_id
             notebooks = _notebooks_in(folder, here.notebook_id)
@@ -99,6 +99,12 @@ def _notebooks_in(folder: Path, pattern: str) -> list[str] | None:
         found = [folder / entry for entry, _ in kinds_in(folder)]
         return fnmatch.filter(map(str, found), f"*/{pattern}.ipynb")
     return None
+
+
+def called_as(names: list[str], pattern: str) -> list[str]:
+    """Those that a pattern finds, and the one that is called so, as formgrader asks for him."""
+    found = {*fnmatch.filter(names, pattern), pattern}
+    return [name for name in names if name in found]
 
 
 def student_of(folder: str) -> str:

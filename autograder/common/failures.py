@@ -55,7 +55,7 @@ def sentence_of(error: Exception, where: str) -> str | None:
             "install it with pip, or name the one that is there in db_url, such as "
             "postgresql+psycopg2://."
         )
-    if isinstance(error, ValueError) and _is_of_a_row(error):
+    if isinstance(error, ValueError | TypeError) and _is_of_a_row(error):
         return (
             f"The gradebook {where} holds something that is no time where one belongs ({error}): "
             "when an assignment is due, work was handed in, or an extension. Mend it there, or put "
@@ -65,7 +65,7 @@ def sentence_of(error: Exception, where: str) -> str | None:
     return None if text is None else _of_the_gradebook(text, where)
 
 
-def _is_of_a_row(error: ValueError) -> bool:
+def _is_of_a_row(error: Exception) -> bool:
     """Whether what SQLite holds is not what a column is to hold, as where it is read."""
     frames = traceback.extract_tb(error.__traceback__)
     return (

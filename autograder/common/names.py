@@ -168,7 +168,8 @@ def clean_log(log: logging.Logger) -> None:
 
 
 def _visible(record: logging.LogRecord) -> bool:
-    record.msg, record.args = visible(record.getMessage()), ()
+    # a name may hold the end of a line: what is behind it is not to look like another one
+    record.msg, record.args = visible(record.getMessage()).replace("\n", "\n    "), ()
     return True
 
 

@@ -167,6 +167,8 @@ class _Taker:
         """What is there."""
         self.times[""] = self._stat("").st_ctime
         names = list(self._names())
+        folders = folders_of(names)  # what lies in one may be what is meant
+        special = {name: kind for name, kind in self.special.items() if f"{name}/" not in folders}
         files: dict[str, bytes] = {}
         refused: dict[str, str] = {}
         left = MAX_ALL
@@ -182,7 +184,7 @@ class _Taker:
             names=tuple(sorted(names)),
             files=files,
             refused=refused,
-            special=self.special,
+            special=special,
             collected=self._collected(files),
             stamp=self._stamp(),
             unseen=self.unseen,
@@ -321,9 +323,9 @@ class _Taker:
         name = above + last
         if name in self.special:
             return False
-        if last.endswith(".ipynb"):
+        if last.endswith(".ipynb"):  # as what unpacks numbers.ipynb.zip may call it
             self.special[name] = "a folder"
-        elif last in NOT_EXTRA:
+        if last in NOT_EXTRA:
             self.passed_over = last
         elif depth < MAX_DEPTH and len(self.folders) < MAX_FOLDERS:
             return self._enter(name + "/")

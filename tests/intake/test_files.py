@@ -223,6 +223,19 @@ def test_a_folder_in_place_of_the_notebook(box: Path, assignment: Assignment, we
     assert right(read(box, assignment).scripts[0], week)
 
 
+def test_a_notebook_in_a_folder_that_is_called_as_it_is_graded(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    folder = box / NAME  # as what unpacks a .zip calls it
+    folder.mkdir()
+    (folder / "essay.txt").write_text("x", encoding="utf-8")
+    assert read(box, assignment).reason.endswith(f"(found {NAME})")
+    put(folder, solved(week))
+    found = read(box, assignment)
+    assert right(found.scripts[0], week) and not found.flags
+    assert found.scripts[0].notes[0].startswith(f"{NAME}/{NAME} was graded, because no {NAME}")
+
+
 @posix
 def test_links_pipes_and_sockets_are_left_alone(box: Path, assignment: Assignment, week: Notebook):
     real = box.parent / "real.ipynb"
