@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TOLD: dict[str, Callable[[Any], Any]] = {
     "__signature__": inspect.signature,
     "__dir__": dir,
+    "__class__": type,  # whatever it says itself
     "__members__": lambda kind: dict(kind.__members__),
 }
 
