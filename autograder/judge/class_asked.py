@@ -1,7 +1,7 @@
-"""What a test asks by `type(x)`, `x.__class__` and `Dog.__bases__`: what holds at an answer's end.
+"""What a test asks by `type(x)`, `Dog.__bases__` or `f.__wrapped__`: what holds at an answer's end.
 
 Here an answer's object is of a class that nobody has written, so that `type(d) is Dog` would be
-false, and a class of an answer's is none.
+false, a class of an answer's is none, and a function lacks what Python writes down of it.
 """
 
 import ast
@@ -13,6 +13,7 @@ from autograder.bridge.stand_ins import remote_of
 KIND, OWN = "type of", "class's "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
 OF_CLASSES = ("__bases__", "__base__", "__mro__")
+OF_FUNCTIONS = ("__wrapped__",)  # a decorated one has it
 
 
 def of_answers(tree: ast.Module) -> ast.Module:
@@ -29,7 +30,7 @@ def of_answers(tree: ast.Module) -> ast.Module:
 def _asking(node: Any) -> Any:
     """A call of one of these functions for `type(x)`, and where `x.__class__` is read."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-        asked = node.attr in OF_OBJECTS + OF_CLASSES
+        asked = node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
         return _called(OWN + node.attr, node, [node.value]) if asked else node
     if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
         return node
@@ -49,9 +50,10 @@ def _type_of(kind: Any, value: Any) -> Any:
     return _told(value, "__class__") if is_asked else kind(value)
 
 
-def _own(name: str, of: str) -> Any:
+def _own(name: str, *of: str) -> Any:
     def own(value: Any) -> Any:
-        return _told(value, name) if _has(value, of) else getattr(value, name)
+        is_asked = any(_has(value, kind) for kind in of)
+        return _told(value, name) if is_asked else getattr(value, name)
 
     return own
 
@@ -83,3 +85,4 @@ def _here(kind: Any) -> Any:
 ASKING = {KIND: _type_of, "isinstance": _is_instance}
 ASKING |= {OWN + name: _own(name, "object") for name in OF_OBJECTS}
 ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
+ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

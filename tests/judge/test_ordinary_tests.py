@@ -258,6 +258,22 @@ ORDINARY = [  # a question, an answer in other words, a test
         "    def __getattr__(self, name): return self.cells[name]\nassert last(Rows()) == 4",
     ),
     (
+        "counted",
+        "import functools\ndef counted(f):\n    @functools.wraps(f)\n"
+        "    def g(*a):\n        g.calls += 1\n        return f(*a)\n"
+        "    g.calls = 0\n    return g\n@functools.cache\ndef double(x): return 2 * x",
+        "import functools\nclass counted:\n    calls = 0\n"
+        "    def __init__(self, f): functools.update_wrapper(self, f)\n"
+        "    def __call__(self, *a):\n        self.calls += 1\n"
+        "        return self.__wrapped__(*a)\ndef double(x): return x + x\n"
+        "double = functools.lru_cache(double)",
+        "import functools\ndef add(a, b): return a + b\ncounts = counted(add)\n"
+        "assert counts(1, 2) == 3 and functools.wraps(add)(lambda: 1).__wrapped__ is add\n"
+        "assert counts.__wrapped__ is add and counts.calls == 1 and double.__wrapped__(4) == 8\n"
+        "try:\n    double.__wrapped__.__wrapped__\n    assert False\n"
+        "except AttributeError:\n    pass",
+    ),
+    (
         "Puppy",
         "class Dog:\n    def __init__(self, n=0): self.n = n\nclass Puppy(Dog): pass\n"
         "def born(): return Puppy(3)",
