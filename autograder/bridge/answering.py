@@ -24,6 +24,7 @@ TOLD: dict[str, Callable[[Any], Any]] = {
     "__signature__": inspect.signature,
     "__dir__": dir,
     "__class__": type,  # whatever it says itself
+    "__isgeneratorfunction__": inspect.isgeneratorfunction,
     "__members__": lambda kind: dict(kind.__members__),
 }
 

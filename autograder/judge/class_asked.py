@@ -1,19 +1,24 @@
-"""What a test asks by `type(x)`, `Dog.__bases__` or `f.__wrapped__`: what holds at an answer's end.
+"""What a test asks by `type(x)`, `vars(Dog)` or `f.__wrapped__`: what holds at an answer's end.
 
 Here an answer's object is of a class that nobody has written, so that `type(d) is Dog` would be
 false, a class of an answer's is none, and a function lacks what Python writes down of it.
 """
 
 import ast
+import inspect
+import types
+from collections.abc import Callable
 from typing import Any
 
 from autograder.bridge.public import public_name
 from autograder.bridge.stand_ins import remote_of
 
-KIND, OWN = "type of", "class's "  # begin names that no cell can write
+ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
-OF_CLASSES = ("__bases__", "__base__", "__mro__")
-OF_FUNCTIONS = ("__wrapped__",)  # a decorated one has it
+OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
+OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+DESCRIPTORS = (property, classmethod, staticmethod)
 
 
 def of_answers(tree: ast.Module) -> ast.Module:
@@ -34,10 +39,10 @@ def _asking(node: Any) -> Any:
         return _called(OWN + node.attr, node, [node.value]) if asked else node
     if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
         return node
-    is_type = isinstance(node.func, ast.Name) and node.func.id == "type"
-    if not is_type or isinstance(node.args[0], ast.Starred):
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if name not in NAMES or isinstance(node.args[0], ast.Starred):
         return node
-    return _called(KIND, node, [node.func, *node.args])  # whatever `type` is there
+    return _called(ASKS, node, [node.func, *node.args])  # whatever is there by this name
 
 
 def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
@@ -45,9 +50,41 @@ def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
     return ast.copy_location(ast.Call(function, args, []), place)
 
 
-def _type_of(kind: Any, value: Any) -> Any:
-    is_asked = kind is type and (_has(value, "object") or _has(value, "class"))
-    return _told(value, "__class__") if is_asked else kind(value)
+def _asks(function: Any, value: Any) -> Any:
+    """What one of the functions of `OF_VALUES` says of an answer's object; else what it says."""
+    if remote_of(value) is not None:
+        for known, asked in OF_VALUES:
+            if function is known and (found := asked(value)) is not None:
+                return found
+    return function(value)
+
+
+def _type_of(value: Any) -> Any:
+    return _told(value, "__class__") if _has(value, "object") or _has(value, "class") else None
+
+
+def _is_function(kind: str) -> Callable[[Any], bool]:
+    return lambda value: _has(value, "function") and value._remote.type_name == kind
+
+
+def _generates(value: Any) -> bool:
+    return _has(value, "function") and _told(value, "__isgeneratorfunction__") is True
+
+
+def _is_abstract(value: Any) -> bool:
+    return _has(value, "class") and bool(getattr(value, "__abstractmethods__", ()))
+
+
+OF_VALUES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (type, _type_of),
+    (vars, lambda value: _told(value, "__dict__") if _has(value, "class") else None),
+    (inspect.isclass, lambda value: _has(value, "class")),
+    (inspect.isfunction, _is_function("function")),
+    (inspect.ismethod, _is_function("method")),
+    (inspect.isgeneratorfunction, _generates),
+    (inspect.isabstract, _is_abstract),
+)
+NAMES = frozenset(known.__name__ for known, _ in OF_VALUES)
 
 
 def _own(name: str, *of: str) -> Any:
@@ -59,8 +96,19 @@ def _own(name: str, *of: str) -> Any:
 
 
 def _is_instance(value: Any, kinds: Any) -> bool:
-    """As `isinstance`, to which an answer's class is one as well."""
-    return isinstance(value, kinds) or (kinds is type and _has(value, "class"))
+    """As `isinstance`, which knows of an answer's classes, functions and properties."""
+    if isinstance(value, kinds):
+        return True
+    remote = remote_of(value)
+    if remote is None:
+        return False
+    if type(kinds) is tuple:
+        return any(_is_instance(value, kind) for kind in kinds)
+    if kinds is type:
+        return _has(value, "class")
+    if kinds in FUNCTIONS:
+        return _has(value, "function") and remote.type_name == kinds.__name__
+    return kinds in DESCRIPTORS and _type_of(value) is kinds
 
 
 def _has(value: Any, kind: str) -> bool:
@@ -82,7 +130,7 @@ def _here(kind: Any) -> Any:
     return next((twin for twin in twins if public_name(twin) is not None), kind)
 
 
-ASKING = {KIND: _type_of, "isinstance": _is_instance}
+ASKING = {ASKS: _asks, "isinstance": _is_instance}
 ASKING |= {OWN + name: _own(name, "object") for name in OF_OBJECTS}
 ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
 ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

@@ -257,43 +257,7 @@ ORDINARY = [  # a question, an answer in other words, a test
         "    def __len__(self): return 2\n    def __getitem__(self, n): return [3, 4][n]\n"
         "    def __getattr__(self, name): return self.cells[name]\nassert last(Rows()) == 4",
     ),
-    (
-        "counted",
-        "import functools\ndef counted(f):\n    @functools.wraps(f)\n"
-        "    def g(*a):\n        g.calls += 1\n        return f(*a)\n"
-        "    g.calls = 0\n    return g\n@functools.cache\ndef double(x): return 2 * x",
-        "import functools\nclass counted:\n    calls = 0\n"
-        "    def __init__(self, f): functools.update_wrapper(self, f)\n"
-        "    def __call__(self, *a):\n        self.calls += 1\n"
-        "        return self.__wrapped__(*a)\ndef double(x): return x + x\n"
-        "double = functools.lru_cache(double)",
-        "import functools\ndef add(a, b): return a + b\ncounts = counted(add)\n"
-        "assert counts(1, 2) == 3 and functools.wraps(add)(lambda: 1).__wrapped__ is add\n"
-        "assert counts.__wrapped__ is add and counts.calls == 1 and double.__wrapped__(4) == 8\n"
-        "try:\n    double.__wrapped__.__wrapped__\n    assert False\n"
-        "except AttributeError:\n    pass",
-    ),
-    (
-        "Puppy",
-        "class Dog:\n    def __init__(self, n=0): self.n = n\nclass Puppy(Dog): pass\n"
-        "def born(): return Puppy(3)",
-        "from dataclasses import dataclass\n@dataclass\nclass Dog:\n    n: int = 0\n"
-        "Puppy = type('Puppy', (Dog,), {})\nborn = lambda: Puppy(3)",
-        "d = Dog()\nassert type(born()) is Puppy and type(d) == Dog and type(d) is not Puppy\n"
-        "assert d.__class__ is Dog and type(d)(5).n == d.__class__(5).n == 5\n"
-        "assert type(d) in (Dog, Puppy) and {Dog: 1}[type(d)] == 1 and type(Dog) is type\n"
-        "assert issubclass(type(born()), Dog) and type(born()).__name__ == 'Puppy'\n"
-        "assert Puppy.__bases__ == (Dog,) and Dog.__bases__ == (object,)\n"
-        "assert Puppy.__base__ is Dog and Puppy.__mro__ == (Puppy, Dog, object)\n"
-        "assert isinstance(Dog, type) and not isinstance(d, type) and type(5) is int\n"
-        "class Own:\n    def me(self, type=len): return self.__class__, type('ab')\n"
-        "assert Own().me() == (Own, 2) and type(Own()) is Own and Own.__base__ is object\n"
-        "assert type('New', (), {}).__name__ == 'New' and [*map(type, [1])] == [int]",
-    ),
 ]
-
-
-DOG = "class Dog: pass\ndef born(): return Dog()"
 
 
 @pytest.mark.parametrize("part", ORDINARY, ids=[part[0] for part in ORDINARY])
@@ -303,14 +267,6 @@ def test_an_ordinary_test_runs_and_right_answers_pass_it(task: Any, part: Any) -
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
-
-
-def test_whose_object_it_is_an_objects_own_word_does_not_say(task: Any) -> None:
-    made = task([("dog", DOG), ("t_dog", "assert type(born()) is born().__class__ is Dog", 1)])
-    made.known = Transcripts(made)
-    assert made.scores() == {"t_dog": 1}
-    lies = DOG.replace("Dog()", "Cat()") + "\nclass Cat:\n    __class__ = Dog"
-    assert made.scores(dog=lies) == made.scores(dog=lies.replace("= Dog", "= Cat")) == {"t_dog": 0}
 
 
 def test_an_answer_lacks_in_its_signature_what_it_lacks(task: Any) -> None:
