@@ -7,7 +7,7 @@ false, a class of an answer's is none, and a function lacks what Python writes d
 import ast
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograder.bridge.public import public_name
@@ -22,14 +22,31 @@ DESCRIPTORS = (property, classmethod, staticmethod)
 
 
 def of_answers(tree: ast.Module) -> ast.Module:
-    """A cell's text, in which the functions of `ASKING` are asked for classes."""
-    for node in reversed([*ast.walk(tree)]):  # what lies within comes first
+    """A cell's text, in which the functions of `ASKING` are asked for classes.
+
+    Not in the methods of its own classes, but for a `TestCase`: from their code others read what
+    the objects may have (`bridge/shapes.py`), and these are no answer's.
+    """
+    for node in reversed([*_to_change(tree)]):  # what lies within comes first
         for name, part in ast.iter_fields(node):
             if isinstance(part, list):
                 part[:] = map(_asking, part)
             else:
                 setattr(node, name, _asking(part))
     return tree
+
+
+def _to_change(tree: ast.AST) -> Iterator[ast.AST]:
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, ast.ClassDef) or "TestCase" in map(_name, node.bases):
+            left += ast.iter_child_nodes(node)
+
+
+def _name(node: ast.expr) -> str:
+    return getattr(node, "id", getattr(node, "attr", ""))
 
 
 def _asking(node: Any) -> Any:
@@ -39,8 +56,7 @@ def _asking(node: Any) -> Any:
         return _called(OWN + node.attr, node, [node.value]) if asked else node
     if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
         return node
-    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    if name not in NAMES or isinstance(node.args[0], ast.Starred):
+    if _name(node.func) not in NAMES or isinstance(node.args[0], ast.Starred):
         return node
     return _called(ASKS, node, [node.func, *node.args])  # whatever is there by this name
 

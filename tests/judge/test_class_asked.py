@@ -67,7 +67,10 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert isinstance(Dog, type) and not isinstance(d, type) and type(5) is int\n"
         "class Own:\n    def me(self, type=len): return self.__class__, type('ab')\n"
         "assert Own().me() == (Own, 2) and type(Own()) is Own and Own.__base__ is object\n"
-        "assert type('New', (), {}).__name__ == 'New' and [*map(type, [1])] == [int]",
+        "assert type('New', (), {}).__name__ == 'New' and [*map(type, [1])] == [int]\n"
+        "import unittest\nclass Kinds(unittest.TestCase):\n"
+        "    def test_it(self): self.assertIs(type(born()), Puppy)\n"
+        "assert Kinds('test_it').run().wasSuccessful()",
     ),
 ]
 LOOKS = [  # a claim that holds of `Cat`, and what the answer lacks then
