@@ -53,6 +53,27 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert Own().vars(2) == 2 and 'a' in vars(Own) and vars(Own()) == {} == Own().__dict__",
     ),
     (
+        "attempt",
+        "class TooPoor(ValueError):\n    def __init__(self, n):\n"
+        "        super().__init__(f'{n} too few')\n        self.n = n\n"
+        "def attempt(f, *a):\n    try:\n        return f(*a), None\n"
+        "    except Exception as error:\n        return None, error\n"
+        "def poor(): return TooPoor(3)",
+        "import sys\nclass TooPoor(ValueError):\n    def __init__(self, n): self.n = n\n"
+        "    def __str__(self): return f'{self.n} too few'\n"
+        "def attempt(f, *a):\n    found = [None, None]\n    try:\n        found[0] = f(*a)\n"
+        "    except Exception:\n        found[1] = sys.exc_info()[1]\n    return found\n"
+        "def poor(): return TooPoor(n=3)",
+        "v, e = attempt(int, 'x')\nassert v is None and type(e) is ValueError and 'x' in str(e)\n"
+        "try:\n    raise e\nexcept ValueError as again:\n    assert 'x' in str(again)\n"
+        "else:\n    raise AssertionError('not raised')\n"
+        "def bad(): raise KeyError('k')\nv, e = attempt(bad)\n"
+        "try:\n    raise e\nexcept LookupError as again:\n    assert again.args == ('k',)\n"
+        "try:\n    raise poor() from None\nexcept TooPoor as error:\n"
+        "    assert error.n == 3 and str(error) == '3 too few' and type(error) is TooPoor\n"
+        "else:\n    raise AssertionError('not raised')",
+    ),
+    (
         "Puppy",
         "class Dog:\n    def __init__(self, n=0): self.n = n\nclass Puppy(Dog): pass\n"
         "def born(): return Puppy(3)",
