@@ -138,7 +138,8 @@ class Classes:
         made = base.__new__(kind, *args)
         if type(kind.__str__) is type(base.__str__) and str(made) == text:
             return made
-        made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
+        if kind.__str__ is not _text:
+            made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
         made.__dict__["_said"] = text
         return made
 
@@ -146,7 +147,9 @@ class Classes:
         self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
     ) -> BaseException:
         """One whose class has a text of its own making at the other end."""
-        made = type.__call__(self._class(kind.__name__, (kind,), body), *args)
+        is_ready = body is _SAYS and kind.__str__ is _text
+        kind = kind if is_ready else self._class(kind.__name__, (kind,), body)
+        made = type.__call__(kind, *args)
         made.__dict__["_said"] = text
         return made
 
@@ -161,7 +164,8 @@ class Classes:
             known = [found[base] if type(base) is int else _known(base) for base in bases]
             kinds = tuple(base for base in known if base is not None)
             given = self.given(name) if type(name) is str else None
-            found[place] = given or self._class(str(name)[:MAX_NAME], kinds or (Exception,))
+            kinds = kinds or (Exception,)
+            found[place] = given or self._class(str(name)[:MAX_NAME], kinds, _SAYS)
         return found[0]
 
     def _class(
@@ -175,7 +179,15 @@ class Classes:
         return self.made[key]
 
 
-_SAYS: dict[str, Any] = {"__str__": lambda self: self.__dict__.get("_said", "")}
+def _text(self: BaseException) -> str:
+    """What an exception says: what it does at the other end, where that makes a text of its own."""
+    if "_said" in vars(self):
+        return vars(self)["_said"]
+    homes = (vars(one) for one in type(self).__mro__)
+    return next(h["__str__"] for h in homes if h.get("__str__", _text) is not _text)(self)
+
+
+_SAYS: dict[str, Any] = {"__str__": _text}
 _WANTS: dict[str, Any] = {"__init__": lambda self, text: None}
 
 

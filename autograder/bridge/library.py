@@ -17,6 +17,7 @@ import pathlib
 import re
 import types
 import unicodedata
+import urllib.parse
 import uuid
 import zoneinfo
 from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
@@ -31,6 +32,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 MAX_NAMED = 500  # classes of named tuples in one test, each with functions of its own
 MAX_PATTERN = 1000  # characters of one that stands where a text is due
 MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
+ADDRESSES = (urllib.parse.ParseResult, urllib.parse.SplitResult, urllib.parse.DefragResult)
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
 HOLDERS = (
     *(collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap),
@@ -310,6 +312,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     array.array: _numbers,
     memoryview: _view,
     inspect.Signature: signatures.parts_of,
+    **dict.fromkeys(ADDRESSES, lambda e, v: [*v] if all(type(p) is str for p in v) else None),
 }
 
 
@@ -320,6 +323,17 @@ def _integers(parts: list[Any], count: int) -> list[int]:
     if len(parts) != count or any(type(part) is not int for part in parts):
         raise WireError("a message holds a value whose parts are no numbers")
     return parts
+
+
+def _addresses(kind: Any) -> Callable[[Decoder, list[Any]], Any]:
+    """What reads an address, whose parts have more names than it has fields."""
+
+    def read_address(_: Decoder, parts: list[Any]) -> Any:
+        if len(parts) != len(kind._fields):
+            raise WireError("a message holds an address without some of its parts")
+        return kind(*(_text([part]) for part in parts))
+
+    return read_address
 
 
 def _of(decoder: Decoder, kinds: type | tuple[type, ...], part: Any) -> Any:
@@ -453,5 +467,6 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "memoryview": _read_view,
     "Signature": signatures.read,
     "Pattern": _read_pattern,
+    **{kind.__name__: _addresses(kind) for kind in ADDRESSES},
     **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
 }

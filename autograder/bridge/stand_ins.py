@@ -235,6 +235,9 @@ class StandInClass(Held):
     def __dir__(self) -> Any:
         return _dir(self)
 
+    def __repr__(self) -> str:
+        return f"<class '__main__.{self._remote.qualified or self._remote.name}'>"
+
     @property
     def __signature__(self) -> Any:
         return _signature(self)

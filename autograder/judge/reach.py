@@ -18,6 +18,7 @@ from typing import Any
 
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.syntax import parse
+from autograder.judge.class_asked import OWN
 
 HOME = "__main__"  # what tests and the instructor's cells take for their module's name
 MOST_KINDS = 2000  # classes of which is remembered what holds of their objects
@@ -33,6 +34,7 @@ BY_NAME = {"globals", "vars", "locals", "eval", "exec", "setattr", "delattr", "b
 BY_NAME |= {"__builtins__"}  # ways to names nobody sees; as attributes they are something else
 BY_PART = {"__dict__", "__defaults__", "__kwdefaults__", "__closure__", "cell_contents"}
 BY_PART |= {"__setattr__", "__delattr__", "__globals__", "f_globals", "f_locals"}
+BY_NAME |= {OWN + name for name in BY_PART}  # what stands for one in an instructor's text
 
 
 def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str]) -> bool:

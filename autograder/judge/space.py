@@ -28,6 +28,7 @@ from autograder.common.scopes import facts
 from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
 from autograder.judge.claims import catches_claims, refuse_broad
+from autograder.judge.class_asked import ASKING, of_answers
 from autograder.judge.guard import HOME
 from autograder.judge.referred import Referred
 
@@ -425,7 +426,7 @@ def _builtins(texts: Callable[[], frozenset[str]]) -> dict[str, Any]:
         return run
 
     own = {name: guarded(name) for name in ("eval", "exec", "compile")}
-    return {**vars(builtins), **own, "issubclass": _is_subclass}
+    return {**vars(builtins), **own, **ASKING, "issubclass": _is_subclass}
 
 
 def _is_subclass(kind: Any, of: Any) -> bool:
@@ -447,7 +448,7 @@ def compiled_cell(source: str, where: str) -> Any:
     tree = parse(source)
     if tree is None:
         raise SyntaxError("it is no Python")
-    return compile(tree, f"<instructor {where}>", "exec")
+    return compile(of_answers(tree), f"<instructor {where}>", "exec")
 
 
 @contextlib.contextmanager

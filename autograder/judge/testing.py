@@ -1,4 +1,4 @@
-"""Test cells, unchanged, in the trusted process: the names of the answers in them are stand-ins."""
+"""Test cells in the trusted process: the names of the answers in them are stand-ins."""
 
 import __future__
 
@@ -16,6 +16,7 @@ from autograder.bridge.line import Gone
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
+from autograder.judge.class_asked import of_answers
 from autograder.judge.space import (
     MAX_MESSAGE,
     TEXT_SECONDS,
@@ -123,7 +124,7 @@ def compiled(source: str, name: str, hidden_from: int) -> tuple[Any, Any, Any]:
 
     A statement that reaches into the hidden part belongs to it, and so does all that follows.
     """
-    tree = ast.parse(source)
+    tree = of_answers(ast.parse(source))
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Exceptions that cross the line."""
 
+import builtins
 import dataclasses
 import json
 from typing import Any
@@ -143,3 +144,29 @@ def test_what_is_refused_on_the_line_goes_by_a_name_of_pythons(answer: Any) -> N
     with pytest.raises(TypeError, match="nested too deeply") as caught:
         answer(FAMILY).fail("deep")
     assert raised_of(caught.value).type_name == "TypeError"
+
+
+OWN_TEXTS = {
+    "by itself": "class TooHot(E):\n    def __init__(self, v): self.v = v\n"
+    "    def __str__(self): return f'{self.v} over'",
+    "of arguments": "class TooHot(E):\n    v = property(lambda self: self.args[0])\n"
+    "    def __str__(self): return '%s over' % self.args",
+    "as a record": "import dataclasses\n@dataclasses.dataclass\nclass TooHot(E):\n    v: int\n"
+    "    def __str__(self): return f'{self.v} over'",
+    "of the class above": "class Over(E):\n    def __str__(self): return f'{self.v} over'\n"
+    "class TooHot(Over):\n    def __init__(self, v): self.v = v",
+}
+
+
+@pytest.mark.parametrize("text", list(OWN_TEXTS))
+@pytest.mark.parametrize("base", ["ValueError", "KeyError", "OSError"])
+def test_an_exception_that_makes_its_own_text_is_of_the_class_that_it_has(
+    answer: Any, text: str, base: str
+) -> None:
+    names = answer(f"E = {base}\n{OWN_TEXTS[text]}\ndef read(v): raise TooHot(v)")
+    with pytest.raises(names.TooHot) as caught:
+        names.read(3)
+    assert type(caught.value) is names.TooHot and caught.value.__class__ is names.TooHot
+    assert str(caught.value) == "3 over" and caught.value.v == 3
+    kind = getattr(builtins, base)
+    assert issubclass(names.TooHot, kind) and str(names.TooHot(5)) == str(kind(5))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autograder.judge.reach import holds_state, may_change
+from autograder.judge.space import compiled_cell
 from tests.judge.small_course import HIDDEN_PART
 
 CELLS = """
@@ -79,14 +80,15 @@ def local():
         *[("[].append", False), ("lambda: limit", False), ("count", True), ("counted()", False)],
         *[("Sets().grow", True), ("Sets", True), ("Starts().start", True)],
         *[("Sets().force", True), ("lambda: double.__globals__", True)],
+        *[("lambda: double.__dict__", True), ("lambda: count.__closure__", True)],
         *[("Held", False), ("Held().n", False), ("lambda: Held()", False)],
     ],
 )
 def test_what_leads_to_a_value_of_the_instructors_may_have_changed_it(used: str, may: bool) -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
-    exec(CELLS, space)
+    exec(compiled_cell(CELLS, "cell"), space)  # as the grader runs it
     names = dict(space)
-    exec(f"own = []\nused = {used}", space)
+    exec(compiled_cell(f"own = []\nused = {used}", "test"), space)
     assert may_change([space["used"]], names, frozenset()) is may
     assert not may_change([], names, frozenset())
 

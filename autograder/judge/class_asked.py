@@ -1,0 +1,163 @@
+"""What a test asks by `type(x)`, `vars(Dog)` or `f.__wrapped__`: what holds at an answer's end.
+
+Here an answer's object is of a class that nobody has written, so that `type(d) is Dog` would be
+false, a class of an answer's is none, and a function lacks what Python writes down of it.
+"""
+
+import ast
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from autograder.bridge.answering import RAISED
+from autograder.bridge.public import public_name
+from autograder.bridge.stand_ins import remote_of
+
+ASKS, OWN, ERROR = "asks ", "own ", "error "  # begin names that no cell can write
+OF_OBJECTS = ("__class__",)
+OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
+OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+DESCRIPTORS = (property, classmethod, staticmethod)
+
+
+def of_answers(tree: ast.Module) -> ast.Module:
+    """A cell's text, in which the functions of `ASKING` are asked for classes.
+
+    Not in the methods of its own classes, but for a `TestCase`: from their code others read what
+    the objects may have (`bridge/shapes.py`), and these are no answer's.
+    """
+    for node in reversed([*_to_change(tree)]):  # what lies within comes first
+        for name, part in ast.iter_fields(node):
+            if isinstance(part, list):
+                part[:] = map(_asking, part)
+            else:
+                setattr(node, name, _asking(part))
+    return tree
+
+
+def _to_change(tree: ast.AST) -> Iterator[ast.AST]:
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, ast.ClassDef) or "TestCase" in map(_name, node.bases):
+            left += ast.iter_child_nodes(node)
+
+
+def _name(node: ast.expr) -> str:
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _asking(node: Any) -> Any:
+    """A call of one of them for `type(x)`, where `x.__class__` is read, and for `raise x`."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        node.exc = _called(ERROR, node.exc, [node.exc])
+        return node
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        asked = node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
+        return _called(OWN + node.attr, node, [node.value]) if asked else node
+    if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
+        return node
+    if _name(node.func) not in NAMES or isinstance(node.args[0], ast.Starred):
+        return node
+    return _called(ASKS, node, [node.func, *node.args])  # whatever is there by this name
+
+
+def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Call(function, args, []), place)
+
+
+def _asks(function: Any, value: Any) -> Any:
+    """What one of the functions of `OF_VALUES` says of an answer's object; else what it says."""
+    if remote_of(value) is not None:
+        for known, asked in OF_VALUES:
+            if function is known and (found := asked(value)) is not None:
+                return found
+    return function(value)
+
+
+def _type_of(value: Any) -> Any:
+    return _told(value, "__class__") if _has(value, "object") or _has(value, "class") else None
+
+
+def _is_function(kind: str) -> Callable[[Any], bool]:
+    return lambda value: _has(value, "function") and value._remote.type_name == kind
+
+
+def _generates(value: Any) -> bool:
+    return _has(value, "function") and _told(value, "__isgeneratorfunction__") is True
+
+
+def _is_abstract(value: Any) -> bool:
+    return _has(value, "class") and bool(getattr(value, "__abstractmethods__", ()))
+
+
+OF_VALUES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (type, _type_of),
+    (vars, lambda value: _told(value, "__dict__") if _has(value, "class") else None),
+    (inspect.isclass, lambda value: _has(value, "class")),
+    (inspect.isfunction, _is_function("function")),
+    (inspect.ismethod, _is_function("method")),
+    (inspect.isgeneratorfunction, _generates),
+    (inspect.isabstract, _is_abstract),
+)
+NAMES = frozenset(known.__name__ for known, _ in OF_VALUES)
+
+
+def _own(name: str, *of: str) -> Any:
+    def own(value: Any) -> Any:
+        is_asked = any(_has(value, kind) for kind in of)
+        return _told(value, name) if is_asked else getattr(value, name)
+
+    return own
+
+
+def _is_instance(value: Any, kinds: Any) -> bool:
+    """As `isinstance`, which knows of an answer's classes, functions and properties."""
+    if isinstance(value, kinds):
+        return True
+    remote = remote_of(value)
+    if remote is None:
+        return False
+    if type(kinds) is tuple:
+        return any(_is_instance(value, kind) for kind in kinds)
+    if kinds is type:
+        return _has(value, "class")
+    if kinds in FUNCTIONS:
+        return _has(value, "function") and remote.type_name == kinds.__name__
+    return kinds in DESCRIPTORS and _type_of(value) is kinds
+
+
+def _error(value: Any) -> Any:
+    """What a test raises: an exception that an answer gave as a value is one here when raised."""
+    if _has(value, "object") and isinstance(value, BaseException):
+        _told(value, RAISED)  # raises it
+    return value
+
+
+def _has(value: Any, kind: str) -> bool:
+    """Whether a value stands for an object, or a class, of an answer's."""
+    remote = remote_of(value)
+    return remote is not None and remote.kind == kind and not remote.is_bare
+
+
+def _told(value: Any, name: str) -> Any:
+    """What the other end says; for a class that both ends have, as `object`, that of here."""
+    remote = value._remote
+    found = remote.peer.get(remote.number, name, remote.use(name))
+    return tuple(map(_here, found)) if type(found) is tuple else _here(found)
+
+
+def _here(kind: Any) -> Any:
+    remote = remote_of(kind)
+    twins = () if remote is None or remote.kind != "class" else remote.twins
+    return next((twin for twin in twins if public_name(twin) is not None), kind)
+
+
+ASKING = {ASKS: _asks, ERROR: _error, "isinstance": _is_instance}
+ASKING |= {OWN + name: _own(name, "object") for name in OF_OBJECTS}
+ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
+ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

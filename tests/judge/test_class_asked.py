@@ -1,0 +1,140 @@
+"""What tests ask of classes and functions in Python's own ways: as in one process, and no lies."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from tests.judge.small_course import Transcripts
+
+ORDINARY = [  # a question, an answer in other words, a test
+    (
+        "counted",
+        "import functools\ndef counted(f):\n    @functools.wraps(f)\n"
+        "    def g(*a):\n        g.calls += 1\n        return f(*a)\n"
+        "    g.calls = 0\n    return g\n@functools.cache\ndef double(x): return 2 * x",
+        "import functools\nclass counted:\n    calls = 0\n"
+        "    def __init__(self, f): functools.update_wrapper(self, f)\n"
+        "    def __call__(self, *a):\n        self.calls += 1\n"
+        "        return self.__wrapped__(*a)\ndef double(x): return x + x\n"
+        "double = functools.lru_cache(double)",
+        "import functools\ndef add(a, b): return a + b\ncounts = counted(add)\n"
+        "assert counts(1, 2) == 3 and functools.wraps(add)(lambda: 1).__wrapped__ is add\n"
+        "assert counts.__wrapped__ is add and counts.calls == 1 and double.__wrapped__(4) == 8\n"
+        "try:\n    double.__wrapped__.__wrapped__\n    assert False\n"
+        "except AttributeError:\n    pass",
+    ),
+    (
+        "Cat",
+        "class Cat:\n    def say(self): return 'Miau'\n    @property\n    def age(self): return 1\n"
+        "    @classmethod\n    def make(cls): return cls()\nclass Lion(Cat):\n"
+        "    def say(self): return 'Grr'\ndef count():\n    n = 0\n    def up():\n"
+        "        nonlocal n\n        n += 1\n        return n\n    return up\n"
+        "def steps(): yield 1",
+        "class Cat:\n    names = [{}, len]\n    class Tail: pass\n    tail = Tail()\n"
+        "    def __init__(self): self.n = 1\n    def say(self): return 'Miau'\n"
+        "    age = property(lambda self: self.n)\n    make = classmethod(lambda cls: cls())\n"
+        "class Lion(Cat):\n    def say(self): return super().say().replace('Miau', 'Grr')\n"
+        "def count():\n    ns = [0]\n    def up():\n        ns.append(ns[-1] + 1)\n"
+        "        return ns[-1]\n    return up\ndef steps():\n    yield from [1]",
+        "import inspect\nfrom inspect import isclass\nfrom types import FunctionType, MethodType\n"
+        "assert 'say' in vars(Lion) and 'say' in Lion.__dict__ and 'age' not in Lion.__dict__\n"
+        "assert isclass(Lion) and not isclass(Lion()) and isclass(int) and not isclass(len)\n"
+        "assert inspect.isfunction(count) and inspect.isfunction(Cat.say) and count()() == 1\n"
+        "assert not inspect.isfunction(Cat().say) and inspect.ismethod(Cat().say)\n"
+        "assert inspect.isgeneratorfunction(steps) and not inspect.isgeneratorfunction(count)\n"
+        "assert isinstance(count, FunctionType) and not isinstance(Cat, (FunctionType, int))\n"
+        "assert isinstance(Cat().say, (FunctionType, MethodType)) and callable(Cat.say)\n"
+        "assert isinstance(Cat.age, property) and isinstance(vars(Cat)['make'], classmethod)\n"
+        "assert not isinstance(Cat.say, (property, staticmethod)) and not inspect.isabstract(Cat)\n"
+        "c = Cat()\nassert c.say.__self__ is c and c.say.__func__ is Cat.say\n"
+        "assert count().__closure__ is not None and count.__closure__ is None\n"
+        "class Own:\n    a = 1\n    def vars(self, n): return n\n"
+        "assert Own().vars(2) == 2 and 'a' in vars(Own) and vars(Own()) == {} == Own().__dict__",
+    ),
+    (
+        "attempt",
+        "class TooPoor(ValueError):\n    def __init__(self, n):\n"
+        "        super().__init__(f'{n} too few')\n        self.n = n\n"
+        "def attempt(f, *a):\n    try:\n        return f(*a), None\n"
+        "    except Exception as error:\n        return None, error\n"
+        "def poor(): return TooPoor(3)",
+        "import sys\nclass TooPoor(ValueError):\n    def __init__(self, n): self.n = n\n"
+        "    def __str__(self): return f'{self.n} too few'\n"
+        "def attempt(f, *a):\n    found = [None, None]\n    try:\n        found[0] = f(*a)\n"
+        "    except Exception:\n        found[1] = sys.exc_info()[1]\n    return found\n"
+        "def poor(): return TooPoor(n=3)",
+        "v, e = attempt(int, 'x')\nassert v is None and type(e) is ValueError and 'x' in str(e)\n"
+        "try:\n    raise e\nexcept ValueError as again:\n    assert 'x' in str(again)\n"
+        "else:\n    raise AssertionError('not raised')\n"
+        "def bad(): raise KeyError('k')\nv, e = attempt(bad)\n"
+        "try:\n    raise e\nexcept LookupError as again:\n    assert again.args == ('k',)\n"
+        "try:\n    raise poor() from None\nexcept TooPoor as error:\n"
+        "    assert error.n == 3 and str(error) == '3 too few' and type(error) is TooPoor\n"
+        "else:\n    raise AssertionError('not raised')",
+    ),
+    (
+        "Puppy",
+        "class Dog:\n    def __init__(self, n=0): self.n = n\nclass Puppy(Dog): pass\n"
+        "def born(): return Puppy(3)",
+        "from dataclasses import dataclass\n@dataclass\nclass Dog:\n    n: int = 0\n"
+        "Puppy = type('Puppy', (Dog,), {})\nborn = lambda: Puppy(3)",
+        "d = Dog()\nassert type(born()) is Puppy and type(d) == Dog and type(d) is not Puppy\n"
+        "assert d.__class__ is Dog and type(d)(5).n == d.__class__(5).n == 5\n"
+        "assert type(d) in (Dog, Puppy) and {Dog: 1}[type(d)] == 1 and type(Dog) is type\n"
+        "assert issubclass(type(born()), Dog) and type(born()).__name__ == 'Puppy'\n"
+        "assert Puppy.__bases__ == (Dog,) and Dog.__bases__ == (object,)\n"
+        "assert Puppy.__base__ is Dog and Puppy.__mro__ == (Puppy, Dog, object)\n"
+        "assert isinstance(Dog, type) and not isinstance(d, type) and type(5) is int\n"
+        "class Own:\n    def me(self, type=len): return self.__class__, type('ab')\n"
+        "assert Own().me() == (Own, 2) and type(Own()) is Own and Own.__base__ is object\n"
+        "assert type('New', (), {}).__name__ == 'New' and [*map(type, [1])] == [int]\n"
+        "import unittest\nclass Kinds(unittest.TestCase):\n"
+        "    def test_it(self): self.assertIs(type(born()), Puppy)\n"
+        "assert Kinds('test_it').run().wasSuccessful()",
+    ),
+]
+LOOKS = [  # a claim that holds of `Cat`, and what the answer lacks then
+    ("'say' in vars(Cat)", "class Up:\n    def say(self): return 1\nclass Cat(Up): pass"),
+    ("isinstance(Cat.say, property)", "class Cat:\n    say = 1"),
+    ("isinstance(Cat.say, property)", "class property: pass\nclass Cat:\n    say = property()"),
+    ("inspect.isclass(Cat)", "def Cat(): pass"),
+    ("inspect.isfunction(Cat.say)", "class function: pass\nclass Cat:\n    say = function()"),
+    ("inspect.isgeneratorfunction(Cat.say)", "class Cat:\n    say = lambda self: iter([1])"),
+]
+CATS = {
+    "property": "class Cat:\n    @property\n    def say(self): return 1",
+    "generator": "class Cat:\n    def say(self): yield 1",
+    "plain": "class Cat:\n    def say(self): return 1",
+}
+
+
+@pytest.mark.parametrize("claim, wrong", LOOKS)
+def test_what_a_class_is_made_of_is_what_python_finds_there(
+    task: Any, claim: str, wrong: str
+) -> None:
+    right = next((cat for word, cat in CATS.items() if word in claim), CATS["plain"])
+    made = task([("cat", right), ("t_cat", f"import inspect\nassert {claim}", 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_cat": 1}
+    assert made.scores(cat=wrong) == {"t_cat": 0}
+
+
+DOG = "class Dog: pass\ndef born(): return Dog()"
+
+
+@pytest.mark.parametrize("part", ORDINARY, ids=[part[0] for part in ORDINARY])
+def test_a_test_that_looks_at_classes_runs_and_right_answers_pass_it(task: Any, part: Any) -> None:
+    name, reference, answer, test = part
+    made = task([(name, reference), (f"t_{name}", test, 2)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+
+
+def test_whose_object_it_is_an_objects_own_word_does_not_say(task: Any) -> None:
+    made = task([("dog", DOG), ("t_dog", "assert type(born()) is born().__class__ is Dog", 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_dog": 1}
+    lies = DOG.replace("Dog()", "Cat()") + "\nclass Cat:\n    __class__ = Dog"
+    assert made.scores(dog=lies) == made.scores(dog=lies.replace("= Dog", "= Cat")) == {"t_dog": 0}
