@@ -136,3 +136,32 @@ def a_number_from_which_nothing_learns(ids, parts, pad_id):
     log_p = parts["head"](x).log_softmax(-1)
     losses = -log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
     return torch.tensor(losses[labels != pad_id].mean().item(), dtype=log_p.dtype)
+
+
+class AddsAlone(nn.Module):
+    """Adds the positions; its dropout is there, and nothing goes through it."""
+
+    def __init__(self, encoding, dropout):
+        super().__init__()
+        self.register_buffer("encoding", encoding)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, offset=0):
+        return x + self.encoding[offset : offset + x.shape[1]]
+
+
+@variant("language-model", target="LanguageModel.__init__")
+def a_sum_with_the_positions_that_is_never_dropped(
+    self, vocab_size, encoding, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.embedding = TokenEmbedding(vocab_size, width)
+    self.positional_encoding = AddsAlone(encoding, dropout)
+    self.stack = Encoder(
+        lambda: EncoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(width),
+    )
+    self.generator = Generator(width, vocab_size)
+    self.generator.tie(self.embedding.weight)
