@@ -141,6 +141,8 @@ def a_number_from_which_nothing_learns(ids, parts, pad_id):
 class AddsAlone(nn.Module):
     """Adds the positions; its dropout is there, and nothing goes through it."""
 
+    encoding: torch.Tensor
+
     def __init__(self, encoding, dropout):
         super().__init__()
         self.register_buffer("encoding", encoding)

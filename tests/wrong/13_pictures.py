@@ -141,6 +141,8 @@ def nothing_drawn(self, patch_dim, num_patches, d_model, num_layers, num_heads, 
 class AddsAlone(nn.Module):
     """Adds the positions; its dropout is there, and nothing goes through it."""
 
+    encoding: torch.Tensor
+
     def __init__(self, encoding, dropout):
         super().__init__()
         self.register_buffer("encoding", encoding)
