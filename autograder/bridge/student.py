@@ -304,6 +304,10 @@ class Capped(io.TextIOBase):
         """It is for writing."""
         return True
 
+    def fileno(self) -> int:
+        """The process's own, as in Jupyter: `faulthandler` and `subprocess` ask for one."""
+        return 2
+
     def flush(self) -> None:
         """Nothing waits to be written."""
 

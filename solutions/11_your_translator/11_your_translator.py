@@ -498,6 +498,9 @@ assert sweep(lambda rate: [5.0] * 18 + [9.0, 4.0], [0.1]) == {0.1: math.inf}, (
 )
 table = sweep(lambda rate: [3.0, math.inf], [0.1])
 assert table == {0.1: math.inf}, "an infinite loss is not finite"
+assert sweep(lambda rate: [3.0, math.inf, *[2.0] * 9], [0.1]) == {0.1: math.inf}, (
+    "an infinite loss on the way, and the run should count as diverged, too"
+)
 assert sweep(pretend, []) == {}, "without rates there should be an empty dictionary"
 ### END HIDDEN TESTS
 
@@ -835,6 +838,8 @@ for right, said, kind in (
     ("il ne dort pas .", "il ne ne dort pas .", "length"),
     ("l' ami .", "les ami .", "word"),
     ("le roi .", "la roi", "length"),
+    ("l' ami dort .", "dort le ami .", "word"),
+    ("d' eau froide .", "froide de eau .", "word"),
 ):
     got = kind_of_error(right, said, forms)
     assert got == kind, (

@@ -332,6 +332,10 @@ assert_sound(
     "generator, one after the other",
     rate=0.4,
 )
+claim = "in training, the sum with the positions should be dropped as the layers' results are"
+silent = shaken(LanguageModel(13, draw((9, 8)), 1, 2, 20, 1.0), seed=4).train()
+logits = silent(torch.tensor([[3, 7, 1]]))  # where all is dropped, nothing is known of a token
+assert_close(logits, logits[:, :1].expand(1, 3, 13).detach(), claim)
 ### END HIDDEN TESTS
 
 # %% test="language-model-prefix" points=1

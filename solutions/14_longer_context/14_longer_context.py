@@ -431,6 +431,11 @@ assert_whole(
     "also a token of which one feature counts should be found",
 )
 assert_whole(
+    reach(lambda x: torch.cat([x[..., :3], x[..., 3:] + x.roll(6, 1)[..., :1]], -1), x),
+    6,
+    "one feature of the last vector that changes counts, whichever it is",
+)
+assert_whole(
     reach(lambda x: x + x.roll(7, 1) * 1e-4, x), 7, "a token of little influence counts, too"
 )
 assert_whole(
@@ -621,6 +626,9 @@ count = sum(p.numel() for p in RelativeAttention(draw((5, 8)), 2).parameters())
 assert count == 5 * 64 + 2 * 8, (
     "what is learned should be five matrices without bias, and u and v; the table is a buffer\n"
     f"Yours learns {count} numbers, expected {5 * 64 + 2 * 8}."
+)
+assert "encoding" in dict(module.named_buffers()), (
+    "the table should be a buffer, so that it goes where the module goes"
 )
 assert_close(module.u.detach(), torch.zeros(3, 2), "u should begin with zeros")
 assert_close(module.v.detach(), torch.zeros(3, 2), "v should begin with zeros")

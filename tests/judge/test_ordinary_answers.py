@@ -30,6 +30,13 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert v == {'a': 0, 'b': 1} and sorted(v) == ['a', 'b'] and len(v) == 2",
     ),
     (
+        "careful",
+        "def careful(): return 1",
+        "import faulthandler, subprocess, sys\nfaulthandler.enable()\nfaulthandler.disable()\n"
+        "subprocess.run(['true'], stdout=sys.stdout)\ndef careful(): return 1",
+        "assert careful() == 1",
+    ),
+    (
         "table",
         "def table(): return {'a': 1}",
         "class Table(dict):\n    def put(self, k, v): self[k] = v\n"

@@ -222,6 +222,19 @@ def with_autograd(model, source, target, optimizer, pad_id, loss_function, max_n
 
 
 @variant("train-step")
+def all_gradients_at_once(model, source, target, optimizer, pad_id, loss_function, max_norm=1.0):
+    model.train()
+    optimizer.zero_grad()
+    loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+    loss.backward()
+    gradients = [p.grad for p in model.parameters()]
+    total = torch.stack(torch._foreach_norm(gradients)).norm()  # pyright: ignore
+    torch._foreach_mul_(gradients, (max_norm / total).clamp(max=1).item())  # pyright: ignore
+    optimizer.step()
+    return loss.item()
+
+
+@variant("train-step")
 def cleared_between_forward_and_backward(
     model, source, target, optimizer, pad_id, loss_function, max_norm=1.0
 ):

@@ -196,3 +196,21 @@ def a_few_values_for_xaviers(model):
         for module in model.modules():
             if isinstance(module, TokenEmbedding):
                 nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+def never_dropped(positional_encoding, x, offset=0):
+    return x + positional_encoding.encoding[offset : offset + x.shape[1]]
+
+
+@variant("transformer", target="Transformer.encode")
+def a_source_that_is_never_dropped(self, source):
+    memory_mask = padding_mask(source, self.pad_id)
+    x = never_dropped(self.positional_encoding, self.source_embedding(source))
+    return self.encoder(x, memory_mask), memory_mask
+
+
+@variant("transformer", target="Transformer.decode")
+def a_target_that_is_never_dropped(self, target, memory, memory_mask, offset=0):
+    target_mask = causal_mask(target.shape[1]) & padding_mask(target, self.pad_id)
+    x = never_dropped(self.positional_encoding, self.target_embedding(target), offset)
+    return self.generator(self.decoder(x, memory, target_mask, memory_mask))

@@ -569,3 +569,46 @@ def diverged_by_the_last_loss(run, rates):
 @variant("sweep")
 def diverged_by_the_largest_loss_of_the_tail(run, rates):
     return swept(run, rates, max)
+
+
+@variant("sweep")
+def infinity_on_the_way_is_no_divergence(run, rates):
+    table = {}
+    for rate in sorted(rates):
+        losses = run(rate)
+        tail = losses[-math.ceil(len(losses) / 10) :]
+        mean = sum(tail) / len(tail)
+        number = not any(math.isnan(loss) for loss in losses)
+        table[rate] = mean if number and mean <= losses[0] else math.inf
+        if table[rate] == math.inf:
+            break
+    return table
+
+
+@variant("kind-of-error")
+def elision_counts_for_nothing_in_the_order(right, said, forms):
+    wanted, given = right.split(), said.split()
+
+    def elided(one, other):
+        return one == other or one in ELIDED.get(other, ()) or other in ELIDED.get(one, ())
+
+    def plain(word):
+        return forms.get(word, word)
+
+    def whole(words):
+        base = {"la": "le"} | {short: long[0] for short, long in ELIDED.items()}
+        return Counter(base.get(plain(word), plain(word)) for word in words)
+
+    as_many = len(wanted) == len(given)
+    pairs = list(zip(wanted, given, strict=False))
+    if wanted == given:
+        return "none"
+    if as_many and all(elided(*pair) for pair in pairs):
+        return "elision"
+    if as_many and all(elided(*pair) or plain(pair[0]) == plain(pair[1]) for pair in pairs):
+        return "agreement"
+    if whole(wanted) == whole(given):
+        return "order"
+    if {"ne", "n'", "pas"} & ({*wanted} ^ {*given}):
+        return "negation"
+    return "word" if as_many else "length"

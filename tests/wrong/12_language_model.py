@@ -154,3 +154,34 @@ def one_too_many_where_a_sum_is_exactly_top_p(logits, temperature=1.0, top_k=Non
         beyond = torch.cat([torch.zeros_like(beyond[:, :1]), beyond[:, :-1]], -1)
         scaled = scaled.masked_fill(beyond.scatter(-1, ids, beyond), -math.inf)
     return scaled.softmax(-1)
+
+
+class AddsAlone(nn.Module):
+    """Adds the positions; its dropout is there, and nothing goes through it."""
+
+    encoding: torch.Tensor
+
+    def __init__(self, encoding, dropout):
+        super().__init__()
+        self.register_buffer("encoding", encoding)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, offset=0):
+        return x + self.encoding[offset : offset + x.shape[1]]
+
+
+@variant("language-model", target="LanguageModel.__init__")
+def a_sum_with_the_positions_that_is_never_dropped(
+    self, vocab_size, encoding, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.embedding = TokenEmbedding(vocab_size, width)
+    self.positional_encoding = AddsAlone(encoding, dropout)
+    self.stack = Encoder(
+        lambda: EncoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(width),
+    )
+    self.generator = Generator(width, vocab_size)
+    self.generator.tie(self.embedding.weight)

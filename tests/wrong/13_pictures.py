@@ -136,3 +136,50 @@ def nothing_drawn(self, patch_dim, num_patches, d_model, num_layers, num_heads, 
         num_layers,
         LayerNorm(d_model),
     )
+
+
+class AddsAlone(nn.Module):
+    """Adds the positions; its dropout is there, and nothing goes through it."""
+
+    encoding: torch.Tensor
+
+    def __init__(self, encoding, dropout):
+        super().__init__()
+        self.register_buffer("encoding", encoding)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, offset=0):
+        return x + self.encoding[offset : offset + x.shape[1]]
+
+
+@variant("captioner", target="Captioner.__init__")
+def a_sum_with_the_positions_that_is_never_dropped(
+    self, encoder, vocab_size, encoding, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.encoder = encoder
+    self.embedding = TokenEmbedding(vocab_size, width)
+    self.positional_encoding = AddsAlone(encoding, dropout)
+    self.decoder = Decoder(
+        lambda: DecoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(width),
+    )
+    self.generator = Generator(width, vocab_size)
+    self.generator.tie(self.embedding.weight)
+
+
+@variant("patch-encoder", target="PatchEncoder.__init__")
+def one_position_for_all(
+    self, patch_dim, num_patches, d_model, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    self.patch_embedding = nn.Linear(patch_dim, d_model)
+    self.class_token = nn.Parameter(0.02 * torch.randn(d_model))
+    self.positions = nn.Parameter((0.02 * torch.randn(d_model)).repeat(1 + num_patches, 1))
+    self.stack = Encoder(
+        lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(d_model),
+    )

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch import nn
 
 from lab.answers import variant
 
@@ -94,3 +95,40 @@ def a_token_of_zeros_is_not_changed(run, x):
         if not torch.equal(run(changed)[:, -1], before):
             return last - i
     return 0
+
+
+@variant("reach")
+def one_feature_of_the_last_vector(run, x):
+    last = x.shape[1] - 1
+    noise = torch.randn(x.shape[-1], generator=torch.Generator().manual_seed(0)).to(x)
+    before = run(x)[:, -1, 0]
+    for i in range(last):
+        changed = x.clone()
+        changed[:, i] += noise
+        if not torch.equal(run(changed)[:, -1, 0], before):
+            return last - i
+    return 0
+
+
+@variant("reach")
+def one_feature_of_a_token_is_changed(run, x):
+    last = x.shape[1] - 1
+    before = run(x)[:, -1]
+    for i in range(last):
+        changed = x.clone()
+        changed[:, i, -1] += 1.7
+        if not torch.equal(run(changed)[:, -1], before):
+            return last - i
+    return 0
+
+
+@variant("relative-attention", target="RelativeAttention.__init__")
+def a_table_that_stays_where_it_is(self, encoding, num_heads):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.num_heads = num_heads
+    for name in ("w_q", "w_k", "w_v", "w_r", "w_o"):
+        setattr(self, name, nn.Linear(width, width, bias=False))
+    self.u = nn.Parameter(torch.zeros(num_heads, width // num_heads))
+    self.v = nn.Parameter(torch.zeros(num_heads, width // num_heads))
+    self.encoding = encoding
