@@ -290,8 +290,8 @@ claim = "in training, the sum with the positions should be dropped as the layers
 silent = settled(Transformer(11, 13, table, 8, 1, 2, 20, dropout=1.0, pad_id=10, tied=False))
 memory, memory_mask = silent.train().encode(torch.tensor([[3, 7, 1]]))
 logits = silent.decode(torch.tensor([[1, 5, 2]]), memory, memory_mask)
-for found in (memory, logits):  # where all is dropped, nothing is known of a token
-    assert_close(found, found[:, :1].expand_as(found).detach(), claim)
+for given in (memory, logits):  # where all is dropped, nothing is known of a token
+    assert_close(given, given[:, :1].expand_as(given).detach(), claim)
 ### END HIDDEN TESTS
 
 # %% test="transformer-values" points=3
