@@ -132,7 +132,12 @@ def _is_instance(value: Any, kinds: Any) -> bool:
 
 
 def _error(value: Any) -> Any:
-    """What a test raises: an exception that an answer gave as a value is one here when raised."""
+    """What a test raises: an exception that an answer gave as a value is one here when raised.
+
+    One that the test has made of an answer's class is one already.
+    """
+    if issubclass(type(value), BaseException):
+        return value
     if _has(value, "object") and isinstance(value, BaseException):
         _told(value, RAISED)  # raises it
     return value
