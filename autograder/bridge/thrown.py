@@ -93,7 +93,8 @@ class Thrown:
             if through is not None:  # the test's own, which it knows
                 found.append({"yours": through})
                 break
-            found.append(self._told(cause))
+            carries = errors.attributes(cause, self.peer.lacks)
+            found.append({**self._told(cause), "carries": carries})
             cause = cause.__cause__
         return found
 
@@ -159,6 +160,7 @@ class Thrown:
             text = str(told["text"])[:MAX_TEXT]
             args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
             made = self.peer.errors.make(told, args, seen("cause", text))
+            errors.carry(made, told.get("carries"), lambda _, value: seen("cause", value))
             BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
             error = made
 
