@@ -35,6 +35,12 @@ class ErrorClass(type):
             return super().__call__(*args, **kwargs)
         return remote.peer.call(remote.number, None, args, kwargs, remote.label)
 
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        """Whether a class is made of this one, or, where this is Python's own (`Apart`), of that."""
+        if type.__subclasscheck__(cls, kind):
+            return True
+        return APART in vars(cls) and type(kind) is ErrorClass and issubclass(kind, original(cls))
+
     def __getattr__(cls, name: str) -> Any:
         """What the answer's class holds by a public name."""
         remote = class_remote(cls)

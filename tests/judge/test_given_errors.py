@@ -127,3 +127,25 @@ def test_an_error_is_of_the_class_that_it_has_not_of_the_one_that_was_called(sho
     other = "    def __new__(cls, *args):\n        return Exception.__new__(Broke, *args)\n"
     answer = SHOP.replace("    @class", f"{other}    @class") + PAY
     assert "made" in failed(shop, answer)
+
+
+SHOPS = """
+class Shop(ValueError):
+    pass
+class Sold(Shop):
+    pass
+class Odd(Exception):
+    pass
+"""
+BELOW = """
+assert issubclass(Sold, Shop) and isinstance(Sold(), Shop)
+assert not issubclass(Odd, Shop)
+"""
+
+
+def test_a_class_of_pythons_in_the_place_of_an_own_one_has_classes_below_it(task: Any) -> None:
+    made = task([("shop", SHOPS), ("t_shop", HIDDEN_PART.format(BELOW), 1)])
+    made.known = Transcripts(made)
+    named = SHOPS.replace("class Shop(ValueError):\n    pass", "Shop = ValueError")
+    assert made.scores(shop=named) == {"t_shop": 1}
+    assert made.scores(shop=named.replace("Odd(Exception)", "Odd(Sold)")) == {"t_shop": 0}
