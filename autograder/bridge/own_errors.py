@@ -36,7 +36,7 @@ class ErrorClass(type):
         return remote.peer.call(remote.number, None, args, kwargs, remote.label)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
-        """Whether a class is made of this one, or, where this is Python's own (`Apart`), of that."""
+        """Whether a class is made of this, or, if this is Python's own (`Apart`), of that."""
         if type.__subclasscheck__(cls, kind):
             return True
         return APART in vars(cls) and type(kind) is ErrorClass and issubclass(kind, original(cls))
