@@ -53,6 +53,16 @@ def parsed(text):
         return json.loads(text)
     except ValueError as error:
         raise Broke(0, 1) from error
+def numbered(text):
+    try:
+        return int(text)
+    except ValueError:
+        raise TooPoor(0, 1)
+def alone(text):
+    try:
+        return int(text)
+    except ValueError:
+        raise TooPoor(0, 1) from None
 """
 TESTS = {
     "given": """\
@@ -91,7 +101,24 @@ try:
     parsed("[1,")
     raise RuntimeError("nothing was raised")
 except Broke as error:
-    assert error.__cause__.pos == 3 and error.__cause__.lineno == 1""",
+    assert error.__cause__.pos == 3 and error.__cause__.lineno == 1
+    assert error.__context__ is error.__cause__""",
+    "context": """\
+for wanted, f in enumerate((numbered, alone)):
+    try:
+        f("x")
+        raise RuntimeError("nothing was raised")
+    except TooPoor as error:
+        assert isinstance(error.__context__, ValueError) and error.__cause__ is None
+        assert error.__suppress_context__ is bool(wanted)
+try:
+    raise IndexError
+except IndexError:
+    assert safe(pay, 3, 1) == (2, None)
+    try:
+        pay(1, 3)
+    except TooPoor as error:
+        assert not error.__suppress_context__""",
 }
 
 
@@ -121,6 +148,11 @@ def test_whatever_a_class_says_and_wants_a_raised_error_is_of_it(shop: Any) -> N
     assert failed(shop, IN_OTHER_WORDS + PAY) == []
     below = PAY.replace("raise TooPoor", "raise type('TooPoor', (TooPoor,), {})")
     assert failed(shop, SHOP + below) == ["type"]
+
+
+def test_a_raised_error_says_what_was_handled_then(shop: Any) -> None:
+    assert failed(shop, SHOP + PAY.replace(" from None", "")) == ["context"]
+    assert failed(shop, SHOP + PAY.replace(" from error", "")) == ["cause"]
 
 
 def test_an_error_is_of_the_class_that_it_has_not_of_the_one_that_was_called(shop: Any) -> None:
