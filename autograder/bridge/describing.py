@@ -30,6 +30,8 @@ def describe(
         told |= {"k": "function", "name": names["name"], "qualified": names["qualname"]}
     else:
         told |= {"k": "object", "name": _name_of(value), "draws": rng.draws(type(value))}
+        if peer.is_free and issubclass(type(value), BaseException):
+            told["error"] = errors.told_of(type(value))
     kinds = type.mro(type(value))
     told["classes"] = peer.class_numbers(kinds)
     if base is not None:

@@ -108,9 +108,10 @@ class Classes:
                 return self._bare(kind, args, text)
         with contextlib.suppress(Exception):  # classes want what they want
             made = type.__call__(kind, *args)  # here: what was raised is not made again
-            return made if str(made) == text else self._saying(kind, args, text, _SAYS)
+            return made if str(made) == text else self._saying(made, args, text, _SAYS)
         with contextlib.suppress(Exception):
-            return self._saying(kind, [text], text, _SAYS | _WANTS)
+            made = _python_of(kind).__new__(kind, text)
+            return self._saying(made, [text], text, _SAYS | _WANTS)
         base = Exception if issubclass(kind, Exception) else BaseException
         return type.__call__(self._class(kind.__name__, (base,)), text)
 
@@ -134,22 +135,19 @@ class Classes:
 
     def _bare(self, kind: type[BaseException], args: list[Any], text: str) -> BaseException:
         """One of a class of the instructor's, whose own code is not run with what is told."""
-        base = next(one for one in kind.__mro__ if name_of(one))
+        base = _python_of(kind)
         made = base.__new__(kind, *args)
         if type(kind.__str__) is type(base.__str__) and str(made) == text:
             return made
-        if kind.__str__ is not _text:
-            made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
+        made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
         made.__dict__["_said"] = text
         return made
 
-    def _saying(
-        self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
-    ) -> BaseException:
-        """One whose class has a text of its own making at the other end."""
-        is_ready = body is _SAYS and kind.__str__ is _text
-        kind = kind if is_ready else self._class(kind.__name__, (kind,), body)
-        made = type.__call__(kind, *args)
+    def _saying(self, made: Any, args: list[Any], text: str, body: dict[str, Any]) -> Any:
+        """What was made, with a text of the other end's making: if it has none, one that has."""
+        kind = type(made)
+        if kind.__str__ is not _say:
+            made = type.__call__(self._class(kind.__name__, (kind,), body), *args)
         made.__dict__["_said"] = text
         return made
 
@@ -164,8 +162,8 @@ class Classes:
             known = [found[base] if type(base) is int else _known(base) for base in bases]
             kinds = tuple(base for base in known if base is not None)
             given = self.given(name) if type(name) is str else None
-            kinds = kinds or (Exception,)
-            found[place] = given or self._class(str(name)[:MAX_NAME], kinds, _SAYS)
+            says = {} if any(map(self.is_given, kinds)) else _SAYS
+            found[place] = given or self._class(str(name)[:MAX_NAME], kinds or (Exception,), says)
         return found[0]
 
     def _class(
@@ -179,15 +177,18 @@ class Classes:
         return self.made[key]
 
 
-def _text(self: BaseException) -> str:
-    """What an exception says: what it does at the other end, where that makes a text of its own."""
-    if "_said" in vars(self):
-        return vars(self)["_said"]
-    homes = (vars(one) for one in type(self).__mro__)
-    return next(h["__str__"] for h in homes if h.get("__str__", _text) is not _text)(self)
+def _python_of(kind: type[BaseException]) -> Any:
+    """The nearest class of Python's own, or of a library's, of which an exception's is made."""
+    return next(one for one in kind.__mro__ if name_of(one))
 
 
-_SAYS: dict[str, Any] = {"__str__": _text}
+def _say(self: BaseException) -> str:
+    """What it has said at the other end; of one of a test's own class, what Python says."""
+    said = vars(self).get("_said")
+    return _python_of(type(self)).__str__(self) if said is None else said
+
+
+_SAYS: dict[str, Any] = {"__str__": _say}
 _WANTS: dict[str, Any] = {"__init__": lambda self, text: None}
 
 

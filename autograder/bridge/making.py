@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, library
-from autograder.bridge.own_errors import ask_by, class_remote
+from autograder.bridge.own_errors import ask_by, class_remote, error_of
 from autograder.bridge.public import class_passed_for, named
 from autograder.bridge.stand_ins import (
     HOME,
@@ -102,6 +102,10 @@ def _class_stand_in(peer: "Peer", told: dict[str, Any]) -> Any:
 
 def _object_stand_in(peer: "Peer", told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
+    if told.get("error") and not peer.is_free:
+        error = error_of(peer.errors.of(told["error"]), remote)
+        if error is not None:
+            return error
     made = object.__new__(class_of(peer, told))
     object.__setattr__(made, "_remote", remote)
     return made

@@ -1,13 +1,14 @@
-"""Exceptions that a test itself makes of an answer's classes: they are made in its process.
+"""Exceptions that a test makes of an answer's classes, or is given: they are in its process.
 
 A test has a class of the same name and bases, to catch by. Calling it calls the answer's, and what
 comes of that is at once an exception here, which can be raised, and a stand-in: its text, its
-`args` and all that its class has of its own are asked for there.
+`args` and all that its class has of its own are asked for there. So is one that an answer gives.
 """
 
 from typing import Any
 
 from autograder.bridge.stand_ins import (
+    DOC,
     HOME,
     OF_OBJECTS,
     Remote,
@@ -32,9 +33,13 @@ class ErrorClass(type):
         remote = class_remote(cls)
         if remote is None:
             return super().__call__(*args, **kwargs)
-        return _raisable(
-            cls, remote, remote.peer.call(remote.number, None, args, kwargs, remote.label)
-        )
+        return remote.peer.call(remote.number, None, args, kwargs, remote.label)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        """Whether a class is made of this, or, if this is Python's own (`Apart`), of that."""
+        if type.__subclasscheck__(cls, kind):
+            return True
+        return APART in vars(cls) and type(kind) is ErrorClass and issubclass(kind, original(cls))
 
     def __getattr__(cls, name: str) -> Any:
         """What the answer's class holds by a public name."""
@@ -42,6 +47,18 @@ class ErrorClass(type):
         if remote is None or name.startswith("_"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
         return remote.peer.get(remote.number, name, remote.use(name))
+
+
+def _doc(cls: ErrorClass) -> str | None:
+    """What the answer has written to explain its class."""
+    remote = class_remote(cls)
+    if remote is None:
+        return vars(cls).get("__doc__")
+    found = remote.peer.get(remote.number, "__doc__", remote.use("__doc__"))
+    return found if type(found) is str else None
+
+
+setattr(ErrorClass, "__doc__", property(_doc))  # noqa: B010  (of its classes, not its own)
 
 
 def class_remote(value: Any) -> Remote | None:
@@ -116,15 +133,13 @@ def original(kind: type) -> type:
     return vars(kind).get(APART, kind)
 
 
-def _raisable(cls: Any, of: Remote, made: Any) -> Any:
-    """What a call of an answer's class gave, as an exception, if it is one of that class."""
-    remote = remote_of(made)
-    if remote is None or remote is of or of.number not in remote.classes:
-        return made
-    base: Any = next(kind for kind in cls.__mro__ if kind.__module__ == "builtins")
-    error = base.__new__(_stand_in_class(cls, remote))
+def error_of(kind: type[BaseException], remote: Remote) -> BaseException | None:
+    """An exception that stands for one of the other end's, of this class; None of a group."""
+    if issubclass(kind, BaseExceptionGroup):
+        return None
+    base: Any = next(one for one in kind.__mro__ if one.__module__ == "builtins")
+    error = base.__new__(_stand_in_class(kind, remote))
     BaseException.__setattr__(error, "_remote", remote)
-    remote.peer.stand_ins[remote.number] = error
     return error
 
 
@@ -137,7 +152,8 @@ def _stand_in_class(cls: Any, remote: Remote) -> Any:
     if key not in peer.classes:
         body: dict[str, Any] = {name: forward(name) for name in (*names, "__str__", "__repr__")}
         body |= {name: _asked(name) for name in _public_parts(cls)} | compared(names)
-        body |= OF_OBJECTS | HOME | {"__setattr__": _set, "__class__": property(lambda self: cls)}
+        body |= OF_OBJECTS | HOME | DOC
+        body |= {"__setattr__": _set, "__class__": property(lambda self: cls)}
         body |= dict.fromkeys(OURS)
         body["__hash__"] = hashing(told, believed=peer.policy.believes("__hash__"))
         peer.classes[key] = type(cls)(cls.__name__, (above, StandIn), body)

@@ -45,6 +45,7 @@ class Thrown:
             text, args = "", []
         line, cell = _place(error)
         causes = self._causes(error) if self.peer.is_free else []
+        context = self._context(error) if self.peer.is_free else None
         tells = self.peer.is_free or (remote is None and self.peer.errors.is_given(type(error)))
         return {
             "id": self.next,
@@ -55,6 +56,8 @@ class Thrown:
             "line": line,
             "cell": cell,
             "causes": causes,
+            "context": context,
+            "alone": error.__suppress_context__,
             "group": self._members(error, [MAX_MEMBERS], DEEPEST) if self.peer.is_free else None,
         }
 
@@ -89,13 +92,23 @@ class Thrown:
         found: list[dict[str, Any]] = []
         cause = error.__cause__
         while cause is not None and len(found) < MAX_CAUSES:
-            through = _came_as(cause)
-            if through is not None:  # the test's own, which it knows
-                found.append({"yours": through})
-                break
-            found.append(self._told(cause))
-            cause = cause.__cause__
+            found.append(self._behind(cause))
+            cause = None if "yours" in found[-1] else cause.__cause__
         return found
+
+    def _context(self, error: BaseException) -> dict[str, Any] | bool:
+        """What was handled when an exception was raised; True if that is its cause."""
+        found = error.__context__
+        if found is None or found is error.__cause__:
+            return found is not None
+        return self._behind(found)
+
+    def _behind(self, error: BaseException) -> dict[str, Any]:
+        """One that another was raised from: of the test's own, which it knows, the number."""
+        through = _came_as(error)
+        if through is not None:
+            return {"yours": through}
+        return {**self._told(error), "carries": errors.attributes(error, self.peer.lacks)}
 
     def error(self, told: Any, seen: Callable[[str, Any], Any] = errors.as_told) -> BaseException:
         """The exception to raise here for one that the other end raised.
@@ -124,6 +137,12 @@ class Thrown:
         errors.carry(error, told.get("carries"), seen)
         error.__dict__.update(raised=raised, through=told["id"])
         self._join(error, told.get("causes"), seen)
+        context = told.get("context")
+        if context is True or type(context) is dict:
+            made = error.__cause__ if context is True else self._behind_it(context, seen)
+            BaseException.__context__.__set__(error, made)  # type: ignore[attr-defined]
+        if told.get("alone") is True:
+            BaseException.__suppress_context__.__set__(error, True)  # type: ignore[attr-defined]
         return error
 
     def _group(
@@ -152,15 +171,21 @@ class Thrown:
     def _join(self, error: BaseException, causes: Any, seen: Callable[[str, Any], Any]) -> None:
         """Tell an exception, made here, what it was raised from; each of these is made here too."""
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
+            cause = self._behind_it(told, seen)
+            BaseException.__cause__.__set__(error, cause)  # type: ignore[attr-defined]
             if "yours" in told:
-                own = self.raised.get(told["yours"])
-                BaseException.__cause__.__set__(error, own)  # type: ignore[attr-defined]
                 break
-            text = str(told["text"])[:MAX_TEXT]
-            args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
-            made = self.peer.errors.make(told, args, seen("cause", text))
-            BaseException.__cause__.__set__(error, made)  # type: ignore[attr-defined]
-            error = made
+            error = cause
+
+    def _behind_it(self, told: Any, seen: Callable[[str, Any], Any]) -> Any:
+        """The exception that another was raised from, made here; of the test's own, itself."""
+        if "yours" in told:
+            return self.raised.get(told["yours"])
+        text = str(told["text"])[:MAX_TEXT]
+        args = [seen("cause", one) for one in errors.read_arguments(told["args"], text)]
+        made = self.peer.errors.make(told, args, seen("cause", text))
+        errors.carry(made, told.get("carries"), lambda _, value: seen("cause", value))
+        return made
 
 
 def _came_as(error: BaseException) -> int | None:

@@ -10,11 +10,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograder.bridge.answering import RAISED
 from autograder.bridge.public import public_name
 from autograder.bridge.stand_ins import remote_of
 
-ASKS, OWN, ERROR = "asks ", "own ", "error "  # begin names that no cell can write
+ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
 OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
 OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
@@ -51,10 +50,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _asking(node: Any) -> Any:
-    """A call of one of them for `type(x)`, where `x.__class__` is read, and for `raise x`."""
-    if isinstance(node, ast.Raise) and node.exc is not None:
-        node.exc = _called(ERROR, node.exc, [node.exc])
-        return node
+    """A call of one of them for `type(x)`, and where `x.__class__` is read."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         asked = node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
         return _called(OWN + node.attr, node, [node.value]) if asked else node
@@ -131,18 +127,6 @@ def _is_instance(value: Any, kinds: Any) -> bool:
     return kinds in DESCRIPTORS and _type_of(value) is kinds
 
 
-def _error(value: Any) -> Any:
-    """What a test raises: an exception that an answer gave as a value is one here when raised.
-
-    One that the test has made of an answer's class is one already.
-    """
-    if issubclass(type(value), BaseException):
-        return value
-    if _has(value, "object") and isinstance(value, BaseException):
-        _told(value, RAISED)  # raises it
-    return value
-
-
 def _has(value: Any, kind: str) -> bool:
     """Whether a value stands for an object, or a class, of an answer's."""
     remote = remote_of(value)
@@ -162,7 +146,7 @@ def _here(kind: Any) -> Any:
     return next((twin for twin in twins if public_name(twin) is not None), kind)
 
 
-ASKING = {ASKS: _asks, ERROR: _error, "isinstance": _is_instance}
+ASKING = {ASKS: _asks, "isinstance": _is_instance}
 ASKING |= {OWN + name: _own(name, "object") for name in OF_OBJECTS}
 ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
 ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

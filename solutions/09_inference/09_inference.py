@@ -575,6 +575,14 @@ assert_close(
     "for four words and the end token, the score should be log P / ((5 + 5) / 6) ** alpha",
     atol=1e-5,
 )
+rare = [-200.0, 0.0, 1.0, 0.5]  # the end token is the first
+_, score = beam_search(Scripted(lambda _, ids: rare), torch.tensor([[5]]), 3, 0, 1, 4, 0.0)
+assert_close(
+    score,
+    torch.tensor(rare, dtype=torch.float64).log_softmax(0)[0].item(),
+    "the log-probability of a token that is next to impossible should count as it is, with nothing added",
+    atol=1e-3,
+)
 ### END HIDDEN TESTS
 
 # %% test="beam-search-rules" points=1

@@ -77,6 +77,37 @@ def joined_without_a_blank(hypotheses, references, max_order=4):
 
 
 @variant("beam-search")
+def kept_from_zero(model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6):
+    was_training = model.training
+    model.eval()
+    finished = []
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        live, log_probs, penalty = torch.full((1, 1), bos_id), torch.zeros(1), 1.0
+        for n in range(1, max_len + 1):
+            penalty = ((5 + n) / 6) ** length_penalty
+            repeated = memory.expand(len(live), -1, -1), memory_mask.expand(len(live), -1, -1)
+            logits = model.decode(live, *repeated)[:, -1]
+            totals = log_probs.unsqueeze(1) + (logits.softmax(-1) + 1e-9).log()
+            log_probs, numbers = totals.flatten().topk(min(beam_size, totals.numel()))
+            tokens = numbers % totals.shape[1]
+            live = torch.cat([live[numbers // totals.shape[1]], tokens.unsqueeze(1)], dim=1)
+            ended = tokens == eos_id
+            for ids, log_prob in zip(live[ended].tolist(), log_probs[ended].tolist(), strict=True):
+                finished.append((log_prob / penalty, ids[1:-1]))
+            live, log_probs = live[~ended], log_probs[~ended]
+            if not len(live):
+                break
+        if not finished:
+            finished = [
+                (log_probs[i].item() / penalty, live[i, 1:].tolist()) for i in range(len(live))
+            ]
+    model.train(was_training)
+    score, ids = max(finished)
+    return ids, score
+
+
+@variant("beam-search")
 def unfinished_score_as_a_tensor(
     model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6
 ):
