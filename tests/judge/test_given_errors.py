@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from autograder.judge import rehearsal
 from tests.judge.small_course import HIDDEN_PART, Transcripts
 
 SHOP = '''
@@ -181,3 +182,30 @@ def test_a_class_of_pythons_in_the_place_of_an_own_one_has_classes_below_it(task
     named = SHOPS.replace("class Shop(ValueError):\n    pass", "Shop = ValueError")
     assert made.scores(shop=named) == {"t_shop": 1}
     assert made.scores(shop=named.replace("Odd(Exception)", "Odd(Sold)")) == {"t_shop": 0}
+
+
+CLASSES = {
+    "made": "assert type(Broke(1, 2)) is Broke and Broke(1, 2).__class__ == Broke",
+    "given": "assert type(problem(1, 2)) is TooPoor and isinstance(problem(1, 2), TooPoor)",
+    "raised": "try: pay(1, 2)\nexcept Exception as e: assert type(e) is TooPoor and e.need == 2\n"
+    "else: raise AssertionError",
+    "raised by the test": "try: raise Broke(1, 2)\n"
+    "except TooPoor as e: assert type(e) is Broke and str(e) == 'have 1, need 2'",
+    "given and raised": "try: raise problem(1, 2)\n"
+    "except TooPoor as e: assert type(e) is TooPoor and str(e) == 'have 1, need 2'",
+}
+GIVES = """
+def problem(have, need):
+    return TooPoor(have, need)
+def pay(have, need):
+    raise problem(have, need)
+"""
+
+
+@pytest.mark.parametrize("asked", CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize("words", [SHOP, IN_OTHER_WORDS])
+def test_an_error_is_of_its_class_whoever_made_or_raised_it(
+    task: Any, words: str, asked: str
+) -> None:
+    made = task([("pay", words + GIVES), ("t_pay", HIDDEN_PART.format(asked), 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
