@@ -40,6 +40,8 @@ def _to_change(tree: ast.AST) -> Iterator[ast.AST]:
     left = [tree]
     while left:
         node = left.pop()
+        if isinstance(node, ast.pattern):  # `case Color.RED`: no place for a call
+            continue
         yield node
         if not isinstance(node, ast.ClassDef) or "TestCase" in map(_name, node.bases):
             left += ast.iter_child_nodes(node)

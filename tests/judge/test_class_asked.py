@@ -132,6 +132,14 @@ def test_a_test_that_looks_at_classes_runs_and_right_answers_pass_it(task: Any, 
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
+def test_a_pattern_is_left_as_it_is(task: Any) -> None:
+    test = "match born():\n    case born.__class__: raise AssertionError\n"
+    test += "    case one: assert type(one) is Dog"
+    made = task([("dog", DOG), ("t_dog", test, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_dog": 1}
+
+
 def test_whose_object_it_is_an_objects_own_word_does_not_say(task: Any) -> None:
     made = task([("dog", DOG), ("t_dog", "assert type(born()) is born().__class__ is Dog", 1)])
     made.known = Transcripts(made)
