@@ -23,7 +23,7 @@ from autograder.bridge.own_errors import is_of_both
 from autograder.bridge.reference import OBJECTS, VALUE, parts_of
 from autograder.bridge.session import Student
 from autograder.bridge.shapes import classes_in, is_one
-from autograder.bridge.stand_ins import Remote, remote_of
+from autograder.bridge.stand_ins import remote_of
 from autograder.common.scopes import facts
 from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
@@ -462,10 +462,15 @@ def alarm(clock: Clock) -> Iterator[None]:
         return
 
     def ring(number: int, frame: Any) -> None:
-        if not _is_finaliser(frame):  # what is raised there is lost
-            left_on(clock)
+        left_on(clock)
 
-    before = signal.signal(signal.SIGALRM, ring)
+    def lost(unraisable: "sys.UnraisableHookArgs") -> None:
+        """Nothing to tell: where something is thrown away it is lost, and soon it rings again."""
+        if not isinstance(unraisable.exc_value, Gone):
+            show(unraisable)
+
+    before, show = signal.signal(signal.SIGALRM, ring), sys.unraisablehook
+    sys.unraisablehook = lost
     # again and again: the clock may say "not yet", and what it raises may be swallowed
     signal.setitimer(signal.ITIMER_REAL, clock.seconds + 1, 0.25)
     try:
@@ -473,12 +478,7 @@ def alarm(clock: Clock) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _is_finaliser(frame: types.FrameType | None) -> bool:
-    """Whether a stand-in is being thrown away just now."""
-    code = Remote.__del__.__code__
-    return frame is not None and code in (frame.f_code, frame.f_back and frame.f_back.f_code)
+        sys.unraisablehook = show
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import weakref
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -113,13 +115,28 @@ def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) 
     assert task(CHAIN).scores() == ALL
 
 
-def test_the_end_of_the_time_is_not_lost_where_a_stand_in_is_thrown_away() -> None:
-    def drop(number: int) -> None:
-        os.kill(os.getpid(), signal.SIGALRM)
+def _ring(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGALRM)
 
-    thrown_away = object.__new__(Remote)
-    thrown_away.peer, thrown_away.number = SimpleNamespace(drop=drop), 7  # type: ignore
-    with alarm(Clock(-1)):
-        del thrown_away  # what were raised here would be told by nobody
+
+def _stand_in() -> tuple[Any, Any]:
+    made: Any = object.__new__(Remote)
+    made.peer, made.number = SimpleNamespace(drop=_ring), 7
+    return made, None
+
+
+def _watched() -> tuple[Any, Any]:
+    made = set[int]()
+    return made, weakref.ref(made, _ring)
+
+
+@pytest.mark.parametrize("make", [_stand_in, _watched])
+def test_the_end_of_the_time_is_not_lost_where_something_is_thrown_away(make: Any) -> None:
+    told: list[Any] = []
+    made, watch = make()
+    with mock.patch("sys.unraisablehook", told.append), alarm(Clock(-1)):
+        del made  # what is raised here is lost
         with pytest.raises(Gone, match="too long"):
-            os.kill(os.getpid(), signal.SIGALRM)
+            _ring()
+    assert not told
+    del watch
