@@ -90,10 +90,13 @@ def _sure(work: "Work", found: list[TestRun]) -> Failures:
     """
     passed = {run.test: run.score for run in found if run.status == "passed"}
     lost = {r.test for r in found if r.status in ("timeout", "died") and not r.in_hidden}
-    own = _failures(work, work.script_that_ran(), passed, lost)
+    failed = {run.test for run in found if run.status != "passed"}
+    asked: Mapping[str, float] = passed
+    if lost:  # who uses what hangs would hang as well: first where the reference stands in for it
+        asked = _of(passed, _failures(work, work.script_helped(failed, passed), passed, lost))
+    own = _failures(work, work.script_that_ran(), asked, lost)
     if not own:
         return {}
-    failed = {run.test for run in found if run.status != "passed"}
     helped = _failures(work, work.script_helped(failed, own), _of(passed, own), lost)
     sure: Failures = {}
     for group in _askers(work, helped):

@@ -10,7 +10,7 @@ from autograder.bridge.session import CellRun
 from autograder.judge import plain, rehearsal
 from autograder.judge.assignment import read_assignment
 from autograder.judge.work import Work
-from tests.judge.small_course import HIDDEN_PART, LISTING, Transcripts
+from tests.judge.small_course import ALL, CHAIN, HIDDEN_PART, LISTING, Transcripts
 
 KINDS = {  # a right answer, a wrong one, and a test that tells them apart in one process only
     "a list that a call-back gives": (
@@ -84,6 +84,23 @@ def test_cells_are_asked_one_by_one_only_where_one_ends_the_process(
     verdict = made.verdicts(f=ends)["t_f"]
     assert (verdict.status, verdict.score) == ("died", 0)
     assert singly
+
+
+def test_who_uses_an_answer_that_hangs_is_not_waited_for_once_more(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[list[str | None]] = []
+    beside = Work.run_beside
+
+    def noted(self: Work, *asked: Any) -> list[CellRun]:
+        runs = beside(self, *asked)
+        looks.append([run.gone for run in runs if run.gone])
+        return runs
+
+    monkeypatch.setattr(Work, "run_beside", noted)
+    hangs = "def square(x):\n    while True: pass"
+    assert task(CHAIN, seconds=0.5).scores(square=hangs) == ALL | {"t_square": 0}
+    assert looks and not any(looks)
 
 
 def test_it_is_told_as_in_the_notebook(task: Any) -> None:
