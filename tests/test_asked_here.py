@@ -32,6 +32,30 @@ def test_what_a_test_asks_of_its_own_process_is_told(tmp_path: Path, source: str
     assert told.startswith(f"week/a, test t uses {name}. Answers run in a process of their own")
 
 
+COUNTS = "class C({}):\n    looks = 0\n    def {}(self, x):\n        {}\n        return 1\nf(C())"
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "line", "is_told"),
+    [
+        ("list", "__getitem__", "self.looks += 1", True),
+        ("dict", "get", "C.asked.append(x)", True),
+        ("int", "__lt__", "global n; n = n + 1", True),
+        ("list", "__repr__", "self.looks += 1", False),
+        ("list", "__getitem__", "x += 1", False),
+        ("list", "depth", "self.looks += 1", False),
+        ("object", "__getitem__", "self.looks += 1", False),
+    ],
+)
+def test_what_is_counted_in_a_copy_is_told(
+    tmp_path: Path, base: str, method: str, line: str, is_told: bool
+):
+    source = COUNTS.format(base, method, line)
+    told = asked_here(make(tmp_path / "week", answer("def f(x): pass"), check(source)))
+    assert len(told) == is_told
+    assert not told or f"test t uses {method} of C({base}). Answers run in a process" in told[0]
+
+
 def test_what_an_answer_is_given_to_call_may_ask(tmp_path: Path):
     given = "seen = []\ndef g(x):\n    seen.append(os.getcwd())\nf(g)\nassert not any(seen)"
     cells = [cell("import warnings, os\nwarnings.simplefilter('ignore')"), answer("def f(g): g(1)")]

@@ -5,6 +5,7 @@ reference passes it too, so trying the tests shows nothing; it is found by readi
 """
 
 import ast
+import collections
 from collections.abc import Iterator
 
 from autograder.common.syntax import parse
@@ -15,6 +16,7 @@ PRINTED = "what is printed", "Let the answer return it, or give it a function to
 WARNED = "the warnings and settings of arithmetic", "Look at the values that come back"
 STATE = "the settings", "Ask in a function that the answer gets to call"
 MEMORY = "the memory and the living objects", "Count in what the answer is given"
+COPIED = "what becomes of a copy", "Make the class of nothing, and keep the {base} in its objects"
 PATCHED = "what stands in a function's place", "Forbid the function in rules.toml"
 ASKED = {
     **dict.fromkeys(("redirect_stdout", "redirect_stderr", "capture_output"), PRINTED),
@@ -26,6 +28,9 @@ ASKED = {
     **dict.fromkeys(("weakref", "ru_maxrss"), MEMORY),
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
 }
+BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
+BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
+NOT_ASKED = ("__init__", "__new__", "__repr__", "__str__", "__format__", "__eq__", "__hash__")
 
 
 def asked_here(assignment: Assignment) -> list[str]:
@@ -47,6 +52,8 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
     names: list[str] = []
     while left:
         node = left.pop()
+        if isinstance(node, ast.ClassDef):
+            yield from _counted(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue  # an answer may be what calls it
         if isinstance(node, ast.Name | ast.Attribute):
@@ -55,3 +62,22 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
             names += [one.name.rpartition(".")[2] for one in node.names]
         left += ast.iter_child_nodes(node)
     yield from ((name, ASKED[name]) for name in dict.fromkeys(sorted(names)) if name in ASKED)
+
+
+def _counted(node: ast.ClassDef) -> Iterator[tuple[str, tuple[str, str]]]:
+    """What a class made of one of Python's own counts: answers have copies of its objects."""
+    told, instead = COPIED
+    for base in (one.id for one in node.bases if isinstance(one, ast.Name) and one.id in BASES):
+        methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+        for name in (one.name for one in methods if any(map(_notes, ast.walk(one)))):
+            if name not in NOT_ASKED and hasattr(BASES[base], name):
+                yield f"{name} of {node.name}({base})", (told, instead.format(base=base))
+
+
+def _notes(node: ast.AST) -> bool:
+    """Whether something outside of a method is counted or set down here."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.target, ast.Attribute | ast.Subscript)
+    called = node.func if isinstance(node, ast.Call) else None
+    is_kept = isinstance(called, ast.Attribute) and called.attr in ("append", "add")
+    return is_kept or isinstance(node, ast.Global | ast.Nonlocal)

@@ -2,8 +2,8 @@
 
 The process of an answer has a disk of its own. So what a request names, as a text or a path among
 what it hands over, goes with it: regular files below `ROOTS` that came to be or were changed while
-a test ran, and folders with such files in them. No link is followed, and nothing is ever read back:
-what an answer does to a file, a test does not see.
+a test ran, and folders with such files in them, or into which the answer is to write. No link is
+followed, and nothing is ever read back: what an answer does to a file, a test does not see.
 """
 
 import hashlib
@@ -96,16 +96,23 @@ def _named_in(values: Any) -> Iterator[tuple[str, Path]]:
 
 
 def _below(name: str) -> Iterator[tuple[str, Path]]:
-    """The file or folder of this name below the roots, and what is in it."""
-    if not 0 < len(name) <= MAX_NAME or not os.path.lexists(name):
+    """The file or folder of this name below the roots, and what is in it.
+
+    Of what is not there yet its folder: an answer may be about to write it.
+    """
+    if not 0 < len(name) <= MAX_NAME:
         return
-    given = Path(name)
+    given, is_there = Path(name), os.path.lexists(name)
+    if not is_there:
+        given = given.parent
+        if given == Path() or not os.path.lexists(f"{given}/."):
+            return
     path = given.parent.resolve() / given.name
     if ".." in given.parts or not any(Path(root).resolve() in path.parents for root in ROOTS):
         return  # in the answer's process, other folders lie above
     if _is_plain(path):
-        yield name, path
-        for here, folders, files in os.walk(path):
+        yield name if is_there else str(given), path
+        for here, folders, files in os.walk(path) if is_there else ():
             for inner in (Path(here, one) for one in (*folders, *files)):
                 if _is_plain(inner):
                     yield str(given / inner.relative_to(path)), inner

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
+MAX_DEFAULTS = 10  # of its tables
+MAKES = "()"  # after a label: what is made by that which it gave
+EMPTY = (list, dict, set, tuple, str, collections.Counter, collections.OrderedDict)
+EMPTY += (collections.deque,)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Transcript:
         self.bytes = 0  # kept so far
         self.left = 0  # parts that the copy which is made now may have
         self.is_whole = True  # whether it holds all that the value does
+        self.defaults: list[Any] = []  # what tables in it make of a key that they lack, if nothing
 
     def record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         """Keep what a call gave, or the exception in which it ended, and what it changed."""
@@ -46,12 +51,14 @@ class Transcript:
             kept = outcome if isinstance(outcome, Raised) else self.snapshot(outcome)
             if not self.is_whole:
                 self.peer.beside.note(label, outcome)
+            for nothing in self.defaults:
+                self.peer.beside.note(label + MAKES, nothing)
             drew = self.peer.random.drawn
             self.crossings.append(Crossing(label, (), kept, changed, drew=drew))
 
     def snapshot(self, value: Any) -> Any:
         """A copy that later changes do not reach; of what is too large only its kind."""
-        self.left, self.is_whole = MAX_SNAPSHOT, True
+        self.left, self.is_whole, self.defaults = MAX_SNAPSHOT, True, []
         try:
             return self._copied(value, 0)
         except OverflowError:
@@ -64,6 +71,13 @@ class Transcript:
         for one in made.values():
             exchange(one, made)
         return list(made.values())
+
+    def _keep_default(self, table: Any) -> None:
+        """Keep what a table makes of a key that it lacks, where that has no entries."""
+        factory = table.default_factory if type(table) is collections.defaultdict else None
+        is_class = type(factory) is type  # else it may be an answer's, which is not asked
+        if is_class and factory in EMPTY and len(self.defaults) < MAX_DEFAULTS:
+            self.defaults.append(factory())
 
     def _copied(self, value: Any, depth: int) -> Any:  # noqa: C901  (a branch a kind)
         self.left -= 1
@@ -91,6 +105,7 @@ class Transcript:
         if library.is_view(value):
             return self._copied(list(value), depth)
         if depth < 20 and isinstance(value, dict):
+            self._keep_default(value)
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)

@@ -15,6 +15,7 @@ from autograder.bridge.stand_ins import remote_of
 
 ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
+HAVE_CLASSES = ("object", "class", "module")
 OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
 OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -78,7 +79,7 @@ def _asks(function: Any, value: Any) -> Any:
 
 
 def _type_of(value: Any) -> Any:
-    return _told(value, "__class__") if _has(value, "object") or _has(value, "class") else None
+    return _told(value, "__class__") if any(_has(value, one) for one in HAVE_CLASSES) else None
 
 
 def _is_function(kind: str) -> Callable[[Any], bool]:
@@ -149,6 +150,6 @@ def _here(kind: Any) -> Any:
 
 
 ASKING = {ASKS: _asks, "isinstance": _is_instance}
-ASKING |= {OWN + name: _own(name, "object") for name in OF_OBJECTS}
+ASKING |= {OWN + name: _own(name, "object", "module") for name in OF_OBJECTS}
 ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
 ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

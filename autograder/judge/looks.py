@@ -202,6 +202,8 @@ class Looks(Attempts):
         theirs = keep_entries(run.transcript)
         ours = keep_entries(self._of_reference(group, run.test)) if may_give_nothing(theirs) else ()
         empty = gives_nothing(theirs, ours)
+        if empty is not None:
+            empty = gives_nothing(theirs, ours, self._beside_of_reference(group, run.test))
         in_hidden = empty.hidden if empty else bool(self.notebook.cell(run.test).hidden)
         if empty is None:
             beside = (*run.beside, *attributes_of_its_own(theirs, ours))

@@ -36,11 +36,12 @@ def keep_entries(transcript: Transcript) -> Transcript:
     return keep(tuple(replace(call, outcome=_listed(call.outcome)) for call in transcript))
 
 
-def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
+def gives_nothing(theirs: Transcript, ours: Transcript, beside: Transcript = ()) -> Crossing | None:
     """The first call that gave nothing where the reference gives numbers; both as they are kept.
 
     An answer may make its calls in another way: then what counts is whether it is nothing beside
-    whatever the reference gives in a call of that name, or in the one that a part is of.
+    whatever the reference gives in a call of that name, or in the one that a part is of. What the
+    reference's tables make of a key that they lack is told beside the calls.
     """
     theirs, ours = with_steps(theirs), with_steps(ours)
     asked = [call.what for call in ours]
@@ -48,7 +49,8 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
         pairs = zip(theirs, ours, strict=True)
         doubtful = ((one, other) for one, other in pairs if not _is_full(one.outcome))
         return next((one for one, other in doubtful if _lacks(one.outcome, other.outcome)), None)
-    known = Given(ours)
+    made = (one for one in beside if one.what.endswith(GIVEN) and _is_empty(one.outcome))
+    known = Given((*ours, *made))
     doubtful = (one for one in theirs if _may_be_nothing(one.outcome))
     return next((one for one in doubtful if _is_nothing_beside(one, known)), None)
 

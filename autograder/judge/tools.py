@@ -1,8 +1,9 @@
 """Objects of Python's library and NumPy's that a test may hand to an answer, and stay the test's.
 
-Random numbers, streams, queues, patterns and their matches, and the keys of `cmp_to_key`: what an
-answer does with one is done here, as in one process. It may draw the next numbers and not choose
-them; of a stream or queue it may read and write, and reach nothing below it.
+Random numbers, streams, queues, patterns and their matches, the keys of `cmp_to_key`, polynomials
+and functions that remember: what an answer does with one is done here, as in one process. It may
+draw the next numbers and not choose them; of a stream or queue it may read and write, and reach
+nothing below it.
 """
 
 import functools
@@ -42,7 +43,18 @@ MATCHING = frozenset(
         *("pattern", "flags", "groups", "groupindex"),
     )
 )
+REMEMBERING = (type(functools.cache(lambda: 0)),)
+REMEMBERED = frozenset(("__call__", "cache_info", "__name__", "__doc__"))
+CURVES = ("poly1d", "vectorize", "Polynomial", "Chebyshev", "Legendre")  # of NumPy
+CURVES += ("Laguerre", "Hermite", "HermiteE")
+CURVED = frozenset(
+    (
+        *("__call__", "deriv", "integ", "roots", "coef", "degree", "domain", "window"),
+        *("coeffs", "coefficients", "order", "c", "r", "o", "__len__", "__iter__"),
+    )
+)
 USES = {  # of which classes what may be used
+    **dict.fromkeys(REMEMBERING, REMEMBERED),
     **dict.fromkeys(KEYS, COMPARING),
     **dict.fromkeys(STREAMS, STREAMING),
     **dict.fromkeys(QUEUES, QUEUEING),
@@ -76,10 +88,20 @@ def uses_of(kind: type, name: str | None) -> bool | None:
     """
     if kind in USES:
         return (name or "__call__") in USES[kind]
+    if _is_curve(kind):
+        return (name or "__call__") in CURVED
     if draws(kind):
         stays = KEPT | ENDLESS if _is_old(kind) else KEPT
         return name is not None and not name.startswith("_") and name not in stays
     return None
+
+
+def _is_curve(kind: type) -> bool:
+    """Whether this is a polynomial of NumPy's, or a function that goes through arrays."""
+    if kind.__name__ not in CURVES:
+        return False
+    places = map(sys.modules.get, ("numpy", "numpy.polynomial"))
+    return any(getattr(place, kind.__name__, None) is kind for place in places)
 
 
 def _is_old(kind: type) -> bool:

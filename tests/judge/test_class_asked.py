@@ -146,3 +146,22 @@ def test_whose_object_it_is_an_objects_own_word_does_not_say(task: Any) -> None:
     assert made.scores() == {"t_dog": 1}
     lies = DOG.replace("Dog()", "Cat()") + "\nclass Cat:\n    __class__ = Dog"
     assert made.scores(dog=lies) == made.scores(dog=lies.replace("= Dog", "= Cat")) == {"t_dog": 0}
+
+
+def test_a_module_is_of_the_class_that_its_answer_wrote(task: Any) -> None:
+    net = "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    net += "        self.inner, self.bend = torch.nn.Linear(2, 3), torch.nn.ReLU()\n"
+    net += "    def forward(self, x): return self.bend(self.inner(x))\ndef made(): return Net()"
+    claims = "net = made()\nassert type(net) is net.__class__ is Net and type(net)().bend\n"
+    claims += "assert type(net).__name__ == net.__class__.__name__ == 'Net'\n"
+    claims += "assert [type(part).__name__ for part in net.children()] == ['Linear', 'ReLU']\n"
+    claims += "assert type(net.inner) is torch.nn.Linear and type(torch.nn.ReLU()) is torch.nn.ReLU"
+    made = task([("net", net), ("t_net", claims, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_net": 1}
+    other = net.replace("return Net()", "return Other()") + "\nclass Other(Net): pass"
+    lies = other.replace("pass", "__class__ = Net")
+    bent = net.replace("torch.nn.ReLU()", "torch.nn.GELU()")
+    for wrong in (other, lies, bent):
+        assert made.scores(net=wrong) == {"t_net": 0}

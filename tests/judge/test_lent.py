@@ -86,6 +86,23 @@ def test_an_answers_own_changes_stay_until_the_test_writes_anew(
         assert of("read")("a") == "4"  # an earlier test has made it
 
 
+def test_a_folder_is_there_for_what_an_answer_is_to_write_into_it(
+    open_fork_server: ForkServer, scratch: Path
+) -> None:
+    with answering(open_fork_server, READS) as student, running(student) as of:
+        folder = Path(tempfile.mkdtemp())
+        (folder / "other").write_text("x")
+        of("add")(str(folder / "log.txt"), "one")
+        of("add")(folder / "log.txt", " two")
+        assert of("read")(folder / "log.txt") == "one two"
+        assert of("names")(str(folder)) == ["log.txt", "other"]
+        Path("sub").mkdir()
+        of("add")("sub/new", "1")
+        assert of("read")("sub/new") == "1"
+        with pytest.raises(FileNotFoundError):
+            of("add")("sub/deeper/new", "1")
+
+
 def test_what_was_there_before_the_tests_is_not_lent(
     open_fork_server: ForkServer, scratch: Path
 ) -> None:
@@ -122,6 +139,10 @@ def test_nothing_else_is_lent(tmp_path: Path, scratch: Path) -> None:
         assert told("in", "in/link") == ["in"]
         assert (
             told("../../outside/key", "in/../own", "..", "/", "", "\0", "\ud800", "x" * 5000) == []
+        )
+        assert told("in/new", "in/new/er", "own/new", "out/new", "/tmp/new", "../new") == ["in"]
+        assert (
+            told(str(outside / "new"), "in/../new", "in\0/new", "x/\ud800", "y" * 500 + "/z") == []
         )
         assert told("own\n", b"own", 5, None, "/etc/passwd", str(scratch.parent)) == []
         assert told(*["x"] * 1000, "own") == []

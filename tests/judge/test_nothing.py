@@ -231,6 +231,24 @@ RIGHT = {
         "assert len(f(3)) == 2",
         "def f(x):\n    return '', []",
     ),
+    "what a table makes of a key that it lacks": (
+        "from collections import defaultdict\ndef f(x):\n    made = defaultdict(list)\n"
+        "    made[x].append(x)\n    return made",
+        "made = f(3)\nassert made[3] == [3] and made[4] == []\n"
+        "made[5].append(1)\nassert made[5] == [1]",
+        "from collections import defaultdict\ndef f(x):\n    made = defaultdict(lambda: [])\n"
+        "    made[x] += [x]\n    return made",
+    ),
+    "what tables in an object make": (
+        "from collections import Counter, defaultdict\nclass A:\n    def __init__(self):\n"
+        "        self.seen = defaultdict(Counter)\n        self.seen[1][2] = 3\n"
+        "    def both(self):\n        return 1, self.seen",
+        "a = A()\nassert a.seen[1] == {2: 3} and a.seen[9] == {}\n"
+        "seen = a.both()[1]\nassert seen[1] == {2: 3} and seen['none'] == {}",
+        "from collections import Counter, defaultdict\nclass A:\n    def __init__(self):\n"
+        "        self.seen = defaultdict(lambda: Counter())\n        self.seen[1].update([2] * 3)\n"
+        "    def both(self):\n        return 1, self.seen",
+    ),
     "an attribute of its own": (
         "class A:\n    def n(self):\n        return 1",
         "a = A()\nassert not getattr(a, 'more', None) and a.n() == 1",

@@ -378,6 +378,26 @@ LENDS = [  # with an answer that is wrong, or takes what it may not have
         "import queue\nq = queue.Queue()\nq.put(1)\nq.put([2])\n"
         "assert drain(q) == [1, [2]] and q.get() == 'end'",
     ),
+    (
+        "root",
+        "def root(f, slope, x):\n    for _ in range(30): x = x - f(x) / slope(x)\n    return x",
+        "def root(f, slope, x):\n    while f(x) > 1e-7 or f(x) < 0: x -= f(x) / f.deriv()(x)\n"
+        "    return x",
+        "def root(f, slope, x):\n    f.coef = f.coeffs = np.array([0.0])\n    return x",
+        "from numpy.polynomial import Polynomial\n"
+        "for f in (np.poly1d([1, 0, -2]), Polynomial([-2, 0, 1])):\n"
+        "    assert abs(f(root(f, f.deriv(), 1.0))) < 1e-6",
+    ),
+    (
+        "over",
+        "def over(f, x, n): return [f(x) for _ in range(n)]",
+        "def over(f, x, n): return list(map(f, [x] * n))",
+        "def over(f, x, n):\n    f.cache_clear()\n    return [f(x)] * n",
+        "import functools\n@functools.lru_cache\ndef f(x): return x + 1\n"
+        "assert over(f, 1, 3) == [2, 2, 2] and f.cache_info().hits == 2\n"
+        "g = np.vectorize(lambda x: 1 if x > 0 else 0)\n"
+        "assert over(g, np.array([-1, 2]), 1)[0].tolist() == [0, 1]",
+    ),
 ]
 
 
