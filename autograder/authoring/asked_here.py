@@ -16,7 +16,7 @@ PRINTED = "what is printed", "Let the answer return it, or give it a function to
 WARNED = "the warnings and settings of arithmetic", "Look at the values that come back"
 STATE = "the settings", "Ask in a function that the answer gets to call"
 MEMORY = "the memory and the living objects", "Count in what the answer is given"
-COPIED = "what becomes of a copy", "Make the class of nothing, and keep the {base} in its objects"
+COPIED = "what becomes of a copy", "Give the class no base, and let its objects keep the {base}"
 PATCHED = "what stands in a function's place", "Forbid the function in rules.toml"
 ASKED = {
     **dict.fromkeys(("redirect_stdout", "redirect_stderr", "capture_output"), PRINTED),

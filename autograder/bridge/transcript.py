@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import arrays, based, library
 from autograder.bridge.aliases import exchange
-from autograder.bridge.reference import is_quiet
+from autograder.bridge.reference import given_by, is_quiet
 from autograder.bridge.shapes import MADE, is_one
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import Frame
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
 MAX_DEFAULTS = 10  # of its tables
-MAKES = "()"  # after a label: what is made by that which it gave
 EMPTY = (list, dict, set, tuple, str, collections.Counter, collections.OrderedDict)
 EMPTY += (collections.deque,)
 
@@ -52,7 +51,7 @@ class Transcript:
             if not self.is_whole:
                 self.peer.beside.note(label, outcome)
             for nothing in self.defaults:
-                self.peer.beside.note(label + MAKES, nothing)
+                self.peer.beside.note(given_by(label), nothing)
             drew = self.peer.random.drawn
             self.crossings.append(Crossing(label, (), kept, changed, drew=drew))
 
