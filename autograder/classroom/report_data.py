@@ -14,6 +14,7 @@ KINDS = {  # in the order of the page
     "test-error": "Tests that are broken themselves",
     "tampering": "Tampering",
     "forbidden": "Calls that are not allowed",
+    "unsure": "Fails between two processes only",
     "similar": "Near-identical answers",
     "timeout": "Took too long",
     "died": "Process ended",

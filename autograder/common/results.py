@@ -113,7 +113,7 @@ class NotebookResult:
 class Flag:
     """Something a person should look at."""
 
-    kind: Literal["timeout", "forbidden", "tampering", "similar", "file", "died", "late"]
+    kind: Literal["timeout", "forbidden", "tampering", "similar", "file", "died", "late", "unsure"]
     where: str  # notebook/grade_id
     words: str
 

@@ -80,7 +80,8 @@ READ_ALONE = Pass(
 IN_ONE_PROCESS = Pass(
     "in one process",
     "answers and the visible parts of tests in one process of students', as in the notebook",
-    "a test that passed in two processes and fails here, by its own fault, loses its point",
+    "a test that passed in two processes and fails here, by its own fault, loses its point; "
+    "one that failed there and passes here is pointed out to the instructor",
     "that failure",
     with_hidden=False,
     looks_apart=True,

@@ -5,15 +5,16 @@ they have as a copy there. So what passes has to pass here as well, with the tex
 the student has. Nothing that this process tells earns a point, and no hidden test comes near it.
 
 An answer runs beside the test, so one that is written to deceive it can. That earns what two
-processes would have given, and nothing else.
+processes would have given, and nothing else. So what failed between two processes and passes here
+is for the instructor to look at: it is a right answer that two processes part, or such a one.
 """
 
 import ast
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from autograder.bridge.line import Gone
 from autograder.bridge.session import CellRun
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from autograder.judge.work import Work
 
 WORDS = "In one process, as in your notebook, this test fails"
+FELL = ("failed", "error")
 LACKING = ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError")
+HERE_ONLY = (
+    "Not sure: this test passes where answers and tests share a process, as in the student's "
+    "notebook, and fails between two processes. Look at it."
+)
 MOST_ENDS = 10  # processes that one look may take
 POINTS = "_points_here"  # before what a test's last line gives; see `_points_due`
 CLOSE = 1e-9
@@ -62,6 +68,15 @@ class Failure:
 
 
 Failures = dict[str, Failure]  # by test
+T = TypeVar("T")
+
+
+@dataclass
+class Seen:
+    """How tests ended in one process."""
+
+    failed: Failures = field(default_factory=Failures)
+    passed: set[str] = field(default_factory=set)
 
 
 def as_in_notebook(work: "Work", found: list[TestRun]) -> list[TestRun]:
@@ -93,18 +108,22 @@ def _sure(work: "Work", found: list[TestRun]) -> Failures:
     failed = {run.test for run in found if run.status != "passed"}
     asked: Mapping[str, float] = passed
     if lost:  # who uses what hangs would hang as well: first where the reference stands in for it
-        asked = _of(passed, _failures(work, work.script_helped(failed, passed), passed, lost))
-    own = _failures(work, work.script_that_ran(), asked, lost)
+        helped = _seen(work, work.script_helped(failed, passed), passed, lost).failed
+        asked = _of(passed, helped)
+    fell = {run.test: 0.0 for run in found if run.test in work.fell and run.status in FELL}
+    seen = _seen(work, work.script_that_ran(), {**asked, **fell}, lost)
+    _show(work, seen.passed & fell.keys())
+    own = _of(seen.failed, asked.keys() & seen.failed.keys())
     if not own:
         return {}
-    helped = _failures(work, work.script_helped(failed, own), _of(passed, own), lost)
+    helped = _seen(work, work.script_helped(failed, own), _of(passed, own), lost).failed
     sure: Failures = {}
     for group in _askers(work, helped):
         left_out = {*lost, *work.questions.not_beside(group)}
         asked = _of(passed, group.tests)
-        alone = _failures(work, work.questions.script_of(group), asked, left_out)
+        alone = _seen(work, work.questions.script_of(group), asked, left_out).failed
         asked = {t: s for t, s in asked.items() if _is_there(alone.get(t), helped[t])}
-        by_itself = _failures(work, work.questions.script_of(None), asked, left_out)
+        by_itself = _seen(work, work.questions.script_of(None), asked, left_out).failed
         sure |= {t: own[t] for t in asked if helped[t].is_before(by_itself.get(t), t)}
     stood_in = {run.test for run in found if run.stood_in}
     return {
@@ -113,8 +132,14 @@ def _sure(work: "Work", found: list[TestRun]) -> Failures:
     }
 
 
-def _of(scores: Mapping[str, float], tests: Iterable[str]) -> dict[str, float]:
-    return {test: scores[test] for test in tests}
+def _of(known: Mapping[str, T], tests: Iterable[str]) -> dict[str, T]:
+    return {test: known[test] for test in tests}
+
+
+def _show(work: "Work", tests: Collection[str]) -> None:
+    """Point out tests that pass only here."""
+    for test in sorted(tests):
+        work.flags.append(Flag("unsure", f"{work.notebook.name}/{test}", HERE_ONLY))
 
 
 def _is_there(alone: Failure | None, helped: Failure) -> bool:
@@ -147,10 +172,10 @@ def _failing(run: TestRun, failure: Failure) -> TestRun:
     return replace(run, status=status, score=0.0, error=failure.kind, message=words)
 
 
-def _failures(
+def _seen(
     work: "Work", script: Script, asked: Mapping[str, float], left_out: Collection[str]
-) -> Failures:
-    """Which tests fail where cells and tests are run in order, each as it is visible.
+) -> Seen:
+    """How tests end where cells and tests are run in order, each as it is visible.
 
     Args:
         work: the submission's.
@@ -160,13 +185,13 @@ def _failures(
     """
     left = {test: score for test, score in asked.items() if work.questions.visible(test).strip()}
     without = {place for place, c in enumerate(script.cells) if c.grade_id in left_out}
-    found: Failures = {}
+    seen = Seen()
     for _ in range(MOST_ENDS):
-        end = _look(work, script, left, without, found) if left else None
+        end = _look(work, script, left, without, seen) if left else None
         if end is None:
             break
         without.add(end)
-    return found
+    return seen
 
 
 def _look(
@@ -174,7 +199,7 @@ def _look(
     script: Script,
     left: dict[str, float],
     without: Collection[int],
-    found: Failures,
+    seen: Seen,
 ) -> int | None:
     """Run the cells in a new process, until all that is asked is found; the cell that ended it."""
     plan = _plan(work, script, left, without)
@@ -185,7 +210,9 @@ def _look(
     for one, outcome in zip(plan, outcomes, strict=False):
         failure = _failure(outcome, one.test, left.get(one.test, 0.0) if one.tells else None)
         if one.test in left and failure is not None:
-            found[one.test] = failure
+            seen.failed[one.test] = failure
+        elif one.test in left:
+            seen.passed.add(one.test)
         left.pop(one.test, None)
         if outcome.gone:
             return one.place

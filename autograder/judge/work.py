@@ -15,6 +15,7 @@ from autograder.judge.assignment import Group
 from autograder.judge.beside import released
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.budget import IN_ALL
+from autograder.judge.diagnose import CHANGED
 from autograder.judge.looks import Looks
 from autograder.judge.own_files import UNSHOWN, packages_shown, unshown
 from autograder.judge.passes import IN_ONE_PROCESS, READ_ALONE
@@ -35,6 +36,7 @@ class Work(Looks):
 
     read_alone: dict[Lacks, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     lost_by_run: set[str] = field(default_factory=set)  # tests, by what ran while others did, too
+    fell: set[str] = field(default_factory=set)  # tests whose visible parts failed as they are
 
     def run_visible(self, wanted: Collection[str]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
@@ -99,6 +101,7 @@ class Work(Looks):
             with self._coming_back():
                 ended = self._again(group, self._group(group, tests, {}))
                 ended = self._apart(group, ended)
+                self.fell |= {r.test for r in ended if _fails_visibly(r)}
                 ended = [self._asked_twice(group, run) for run in ended]
                 ended = [self._without_score(group, run) for run in ended]
                 ended = [self._not_by_nothing(group, run) for run in ended]
@@ -363,6 +366,11 @@ class Work(Looks):
                     stood_in=(),  # not in that cell
                 )
         return run
+
+
+def _fails_visibly(run: TestRun) -> bool:
+    """Whether it is the test itself that failed, and not another look, and in what is visible."""
+    return run.status in ("failed", "error") and not run.in_hidden and run.message != CHANGED
 
 
 def _is_missing(run: TestRun) -> bool:

@@ -760,6 +760,8 @@ for best, log_probs, n, max_len, alpha, wanted in (
 # - With `grows=False` it takes the place of a cross-attention. The first call projects `key` and `value`
 #   (the source) and keeps the result; later calls use what was kept and do not look at `key` and `value`.
 #   The mask is about the source and is used as it comes, at each call.
+# - What comes out is what counts. Who keeps the tokens, and projects all of them anew at each call, gets the same
+#   numbers and full points, but saves less: try it with a long target and a clock.
 # - `reset()` forgets everything: the next call is the first of a new sentence.
 #
 # `use_cache(model)` puts a `CachedAttention` in the place of `self_attention` and `cross_attention` of every

@@ -165,3 +165,17 @@ def test_a_module_is_of_the_class_that_its_answer_wrote(task: Any) -> None:
     bent = net.replace("torch.nn.ReLU()", "torch.nn.GELU()")
     for wrong in (other, lies, bent):
         assert made.scores(net=wrong) == {"t_net": 0}
+
+
+SHOWN = (
+    "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.fc = nn.Linear(2, {})"
+)
+
+
+def test_what_a_module_shows_is_what_its_own_process_shows(task: Any) -> None:
+    claims = "assert 'in_features=2, out_features=3' in repr(Net())\n"
+    claims += "assert str(Net()).startswith('Net(') and f'{Net()}'.count('Linear') == 1"
+    made = task([("net", SHOWN.format(3)), ("t_net", claims, 1)])
+    assert made.scores() == {"t_net": 1}
+    assert made.scores(net=SHOWN.format(4)) == {"t_net": 0}
