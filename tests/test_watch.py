@@ -1,6 +1,9 @@
 """What a question forbids is stopped however it is called; all else runs as ever."""
 
+import importlib
+import inspect
 import queue
+import re
 import subprocess
 import sys
 import types
@@ -216,6 +219,35 @@ def test_looking_through_all_modules_is_no_use_of_one(monkeypatch: pytest.Monkey
         with pytest.raises(Forbidden):
             exec("from lab.corpus import *")
         assert watch.seen == {"lab.corpus"}
+    finally:
+        watch.end()
+
+
+class Doubled(torch.autograd.Function):
+    """Written as torch's documentation does; its arguments are looked up by `inspect`."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return 2 * slope
+
+
+def test_what_python_puts_into_the_classes_of_a_forbidden_module_is_anybodys():
+    """As `Enum.__new__`, by which `inspect` and `re` find their own entries."""
+    importlib.import_module("torch.nn.attention.flex_attention")  # it has an enumeration
+    watch = Watch(["torch.nn.attention", "torch.distributions"])
+    try:
+        assert torch.equal(Doubled.apply(X), 2 * X)
+        assert list(inspect.signature(lambda x: x).parameters) == ["x"]
+        assert re.compile("a|B", re.IGNORECASE).match("b")
+        assert not watch.seen
     finally:
         watch.end()
 

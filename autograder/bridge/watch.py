@@ -47,11 +47,10 @@ WAYS_ROUND = (
     "torch.library", "torch.package", "torch.utils.cpp_extension", "torch._C", "torch._ops",
     "torch.load", "torch.serialization", "torch.hub", "torch.jit", "torch.fx", "torch.export",
     "torch.compile", "torch.compiler", "torch._dynamo", "torch._inductor",
-    "torch._higher_order_ops", "torch.onnx", "torch.multiprocessing",
-    "torch.distributed", "torch.utils._python_dispatch",
-    "torch.utils.benchmark", "torch.testing._internal", "torch._decomp", "torch._refs",
-    "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
-    "torch.ao", "torch.quantization", "torch.utils.flop_counter",
+    "torch._higher_order_ops", "torch.onnx", "torch.multiprocessing", "torch.distributed",
+    "torch.utils._python_dispatch", "torch.utils.benchmark", "torch.testing._internal",
+    "torch._decomp", "torch._refs", "torch._prims", "torch._dispatch", "torch._classes",
+    "torch.classes", "torch._library", "torch.ao", "torch.quantization", "torch.utils.flop_counter",
 )
 # fmt: on
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg", "mkldnn")
@@ -378,14 +377,20 @@ def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
 
 def _functions(name: str, found: Any) -> Iterator[types.FunctionType]:
     """The Python functions in what a full dotted name stands for."""
+    parts = [] if found is None else [found]
     if isinstance(found, types.ModuleType):
         parts = [part for part in _offered(name) if _is_of(part, name) and not _prints(part)]
-    else:
-        parts = [] if found is None else [found]
     package = name.partition(".")[0]
     for part in parts:
-        values = list(vars(part).values()) if isinstance(part, type) else [part]
-        yield from _own_functions(values, package)
+        held = list(vars(part).values()) if isinstance(part, type) else [part]
+        own = [one for one in held if one is part or not _is_lent(one, package)]
+        yield from _own_functions(own, package)
+
+
+def _is_lent(value: Any, package: str) -> bool:
+    """Whether a class has this from another library, as many have `Enum.__new__` from Python."""
+    home = f"{getattr(value, '__module__', '')}".partition(".")[0]
+    return home != package and home in sys.modules
 
 
 def _of_any_library(name: str) -> list[types.FunctionType]:

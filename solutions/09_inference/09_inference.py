@@ -1148,7 +1148,7 @@ visible_passed()
 logits = draw((3, 6), seed=1)
 logits[1, 4] = -60
 before = logits.clone()
-for temperature, given in ((0.004, logits / 100 + 5), (1.7, logits)):
+for temperature, given in ((0.004, (logits / 100 + 5).float()), (1.7, logits)):
     generator = torch.Generator().manual_seed(2)
     state = torch.get_rng_state()
     with expect_no_error(

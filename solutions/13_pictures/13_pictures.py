@@ -735,7 +735,7 @@ def by_pairs(height: int, width: int, largest: int) -> list[list[int]]:
     return table
 
 
-for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3, 0)):
+for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3, 0), (2, 2, 3)):
     index = relative_index(height, width, largest)
     assert_dtype(index, torch.int64, "an index should be int64")
     wanted = by_pairs(height, width, largest)

@@ -1432,7 +1432,7 @@ for back, wanted in (
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for depth, length, mem_len, back in ((2, 2, 5, 1), (2, 2, 3, 2), (3, 3, 9, 9)):
+for depth, length, mem_len, back in ((2, 2, 5, 1), (2, 2, 3, 2), (3, 3, 9, 9), (1, 1, 7, 4)):
     layers = [Looking(4, seed).requires_grad_(False) for seed in range(104, 104 + depth)]
     x = draw((1, 7, 4), seed=108).requires_grad_()
     kept = whole = x

@@ -94,6 +94,27 @@ def counts_only_visible_keys(scores, mask=None):
     return e / torch.where(total > 0, total, torch.ones_like(total))
 
 
+@variant("masked-softmax")
+def with_a_slope_of_its_own(scores, mask=None):
+    class Shares(torch.autograd.Function):
+        @staticmethod
+        def forward(scores, mask):
+            low = scores if mask is None else torch.where(mask, scores, -1e4 - scores.abs().max())
+            e = (low - low.amax(-1, keepdim=True)).exp()
+            return e / e.sum(-1, keepdim=True)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, slope):
+            (shares,) = ctx.saved_tensors
+            return shares * (slope - (slope * shares).sum(-1, keepdim=True)), None
+
+    return Shares.apply(scores, mask)
+
+
 # 3.3 Scaled dot-product attention
 
 

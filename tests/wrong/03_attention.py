@@ -130,3 +130,12 @@ def all_numbers_have_to_move(attend):
         if rows:
             return n, min(rows)
     return None
+
+
+@variant("merge")
+def not_below_ten_thousand(first, second):
+    top = torch.maximum(first[0], second[0])
+    finite = top.clamp(min=-1e4)
+    one, other = torch.exp(first[0] - finite), torch.exp(second[0] - finite)
+    total = one * first[1] + other * second[1]
+    return top, total, one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]

@@ -147,6 +147,22 @@ def three_lengths_at_most(f, x):
     return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)
 
 
+@variant("incremental-error")
+def every_second_length(f, x):
+    whole, last = f(x), x.shape[1] - 1
+    lengths = {*range(1, last, 2), last}
+    return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)
+
+
+@variant("incremental-error")
+def first_and_last_row(f, x):
+    whole, largest = f(x), 0.0
+    for n in range(1, x.shape[1]):
+        ends = [0, n - 1]
+        largest = max(largest, (f(x[:, :n])[:, ends] - whole[:, ends]).abs().max().item())
+    return largest
+
+
 @variant("layer-mended")
 def takes_parts_out_of_the_dictionary(x, memory, target_mask, memory_mask, parts):
     x = parts.pop("norm1")(x + parts["self_attention"](x, x, x, target_mask))

@@ -359,3 +359,16 @@ def generator_left_with_a_seed(logits, temperature=1.0, top_k=None, generator=No
     if generator is not None:
         generator.manual_seed(5)
     return ids.gather(-1, drawn).squeeze(-1)
+
+
+@variant("sample")
+def a_power_of_the_probabilities(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0:
+        raise ValueError(f"temperature ({temperature}) must not be negative")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k ({top_k}) must be at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    weights = kept.softmax(-1) ** (1 / temperature)
+    return ids.gather(-1, torch.multinomial(weights, 1, generator=generator)).squeeze(-1)

@@ -76,6 +76,15 @@ def clipped_at_the_table(height, width, largest):
     return index.clamp(0, (2 * largest + 1) ** 2 - 1)
 
 
+@variant("relative-index")
+def no_more_rows_than_the_picture_has(height, width, largest):
+    largest = min(largest, max(height, width) - 1)
+    places = torch.arange(height * width)
+    down = (places[None, :] // width - places[:, None] // width).clamp(-largest, largest)
+    right = (places[None, :] % width - places[:, None] % width).clamp(-largest, largest)
+    return (down + largest) * (2 * largest + 1) + right + largest
+
+
 @variant("hard-attention")
 def weights_for_three_only(tokens, kernel, height, width):
     places = torch.arange(height * width)

@@ -72,6 +72,26 @@ def logarithm_of_zero_hidden_afterwards(scores, z, ramp):
 
 
 @variant("run-back")
+def no_more_than_three_back(layers, x, length, mem_len, back):
+    segments = x.split(length, dim=1)
+    starts, outputs = [[x[:, :0] for _ in layers]], []
+    for t in range(len(segments)):
+        first = max(0, t - min(back, 3))
+        memories = starts[first]
+        for now in segments[first : t + 1]:
+            moving, later = now, []
+            for layer, memory in zip(layers, memories, strict=True):
+                given = torch.cat([memory, moving], dim=1)
+                later.append(given[:, max(0, given.shape[1] - mem_len) :])
+                moving = layer(moving, memory)
+            memories = later
+            if len(starts) == first + 1:
+                starts.append([memory.detach() for memory in memories])
+        outputs.append(moving)
+    return torch.cat(outputs, dim=1)
+
+
+@variant("run-back")
 def every_second_segment_alone(layers, x, length, mem_len, back):
     memories, outputs = [x[:, :0] for _ in layers], []
     for t, segment in enumerate(x.split(length, dim=1)):
