@@ -252,6 +252,20 @@ def test_what_python_puts_into_the_classes_of_a_forbidden_module_is_anybodys():
         watch.end()
 
 
+def test_what_is_said_later_to_be_anothers_stays_stopped(monkeypatch: pytest.MonkeyPatch):
+    from sacrebleu.metrics import helpers
+
+    watching.prepare(["sacrebleu.metrics"])
+    monkeypatch.setattr(helpers.extract_all_word_ngrams, "__module__", "re")
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.later", types.ModuleType("later"))
+    watch = Watch(["sacrebleu.metrics"])
+    try:
+        with pytest.raises(Forbidden):
+            helpers.extract_all_word_ngrams("a b", 1, 2)
+    finally:
+        watch.end()
+
+
 PERMITTED: dict[str, Callable[[Tensor], Tensor]] = {
     "exp and sum": lambda x: torch.exp(x - x.amax(-1, keepdim=True)) / torch.exp(x).sum(),
     "logsumexp": lambda x: x.logsumexp(-1),

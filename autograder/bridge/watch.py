@@ -281,7 +281,7 @@ class _Meaning:
     def functions(self) -> list[types.FunctionType]:
         """The Python functions in it, in modules loaded since then as well."""
         if self.is_unloaded or self.modules != self._below():
-            return list(_functions(self.name, self.find()))
+            return [*self.held, *_functions(self.name, self.find())]  # also what seems to be lent
         return self.held
 
     def _below(self) -> list[str]:
