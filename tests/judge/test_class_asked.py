@@ -168,7 +168,8 @@ def test_a_module_is_of_the_class_that_its_answer_wrote(task: Any) -> None:
 
 
 SHOWN = (
-    "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n"
     "        self.fc = nn.Linear(2, {})"
 )
 
