@@ -164,3 +164,21 @@ def test_a_figure_of_an_answers_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = type(figure().add_subplot())
     assert public.class_passed_for(public.public_name(axes), False) is axes
     assert public.class_passed_for("matplotlib.backend_bases:FigureCanvasBase", False) is None
+
+
+POINT = """\
+import math
+from typing import NamedTuple
+class Point(NamedTuple):
+    x: float
+    y: float = 0.0
+    def norm(self): return math.hypot(self.x, self.y)"""
+REPLACED = """\
+point = Point(3, 9)
+assert point._replace(y=4).norm() == 5 and point == (3, 9)
+assert isinstance(point._replace(x=0), Point) and point._replace(x=0) == (0, 9)"""
+
+
+def test_a_named_tuple_with_another_part_is_of_the_answers_class(task: Any) -> None:
+    made = task(POINT, REPLACED)
+    assert made.scores(own=POINT.replace("hypot(self.x, self.y)", "fabs(self.x)")) == {"t0": 0}
