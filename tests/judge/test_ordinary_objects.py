@@ -182,3 +182,20 @@ assert isinstance(point._replace(x=0), Point) and point._replace(x=0) == (0, 9)"
 def test_a_named_tuple_with_another_part_is_of_the_answers_class(task: Any) -> None:
     made = task(POINT, REPLACED)
     assert made.scores(own=POINT.replace("hypot(self.x, self.y)", "fabs(self.x)")) == {"t0": 0}
+
+
+DEEP = """\
+import sys
+before = sys.getrecursionlimit()
+sys.setrecursionlimit(6000)
+try: assert total(3000) == 4501500
+finally: sys.setrecursionlimit(before)
+try: assert total(3000) > 0
+except RecursionError: pass"""
+TOTAL = "def total(n):\n    return sum(range(n + 1))"
+RECURSIVE = "def total(n):\n    return n + total(n - 1) if n else 0"
+
+
+def test_a_test_lets_an_answer_call_itself_as_deep_as_it_says(task: Any) -> None:
+    made = task(TOTAL, DEEP, "assert total(3000) == 4501500")
+    assert made.scores(own=RECURSIVE) == {"t0": 1, "t1": 0}
