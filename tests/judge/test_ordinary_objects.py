@@ -223,5 +223,9 @@ else: assert False"""
 
 def test_a_special_method_is_asked_of_an_answers_class(task: Any) -> None:
     made = task(VECTOR, BY_CLASS)
-    for right, wrong in (("+ other.x", "- other.x"), ("self.x == other.x", "True"), ("{self.x}", "")):
+    for right, wrong in (
+        ("+ other.x", "- other.x"),
+        ("self.x == other.x", "True"),
+        ("{self.x}", ""),
+    ):
         assert made.scores(own=VECTOR.replace(right, wrong)) == {"t0": 0}, wrong
