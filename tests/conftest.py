@@ -17,7 +17,7 @@ from autograder.bridge import STUDENT
 from autograder.common.course import Course
 from autograder.common.startup import import_quickly, use_own_tools
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.texts import EVALUATORS, LOADERS
+from autograder.judge.texts import EVALUATORS, LOADERS, METHODS, RUNNERS, RUNS
 from tests.browsing import Page, browsing
 
 ROOT = Path(__file__).parents[1]
@@ -236,7 +236,13 @@ def libraries_that_run_texts() -> Iterator[None]:
     finds = doctest.DocTestParser.get_examples
     yield
     doctest.DocTestParser.get_examples = finds
-    doctest.__dict__.pop("compile", None)
+    for module in (doctest, *(sys.modules[one] for one in RUNNERS if one in sys.modules)):
+        for name in RUNS:
+            vars(module).pop(name, None)
+    for home, kind, method, _ in METHODS:
+        owner = getattr(sys.modules.get(home), kind, None)
+        if hasattr(getattr(owner, method, None), "__wrapped__"):
+            setattr(owner, method, getattr(owner, method).__wrapped__)
     for name, function in loaders.items():
         setattr(pickle, name, function)
     kept: list[Any] = [getattr(sys.modules.get(module), name, None) for module, name in EVALUATORS]

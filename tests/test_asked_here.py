@@ -20,6 +20,7 @@ from tests.test_assignment import answer, cell, check, make
         ("import os\nbefore = os.getcwd()\nf()\nassert before == os.getcwd()", "getcwd"),
         ("from unittest import mock\nwith mock.patch('a.b'):\n    f()", "mock"),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
+        ("import doctest\ndoctest.run_docstring_examples(f, {'f': f})", "doctest"),
         ("import weakref\nkept = weakref.ref(f())\nassert kept() is None", "weakref"),
         (
             "import threading\nfor _ in '12':\n    assert not threading.active_count()",

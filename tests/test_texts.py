@@ -2,19 +2,25 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 SCRIPT = """
-import pickle, timeit, sympy
+import code, codeop, cProfile, logging.config, pickle, runpy, timeit, types, sympy, yaml
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
 run_no_texts(lambda: ())
-run_no_texts(lambda: ["x**2", "pass", "numpy"])
+run_no_texts(lambda: ["x**2", "pass", "numpy", "x = 7"])
 from sympy import parse_expr
 
 x = sympy.Symbol("x")
+def settings(handler):
+    try:
+        logging.config.dictConfig({"version": 1, "handlers": {"h": handler}})
+    except ValueError as error:
+        raise error.__cause__
 try:
     found = {call}
 except BrokenCell as error:
@@ -36,6 +42,19 @@ print(found)
         ("pickle.Unpickler(open('/dev/null', 'rb'))", "refused"),
         ("type('Own', (pickle.Unpickler,), {})(None)", "refused"),
         ("type('Own', (pickle.Unpickler,), {}).__name__", "Own"),
+        ("timeit.Timer('print(1)').timeit(1)", "refused"),
+        ("code.InteractiveInterpreter({}).runsource('print(1)')", "refused"),
+        ("codeop.compile_command('print(1)')", "refused"),
+        ("cProfile.Profile().runctx('print(1)', {}, {})", "refused"),
+        ("runpy._run_code('print(1)', {})", "refused"),
+        ("yaml.load('!!python/object/apply:builtins.exec [print(1)]', yaml.Loader)", "refused"),
+        ("yaml.unsafe_load('!!python/name:builtins.exec')", "refused"),
+        ("settings({'()': 'builtins.print'})", "refused"),
+        ("settings({'()': 'logging.os.system', 'command': ':'})", "refused"),
+        ("settings({'class': 'logging.StreamHandler', 'stream': 'ext://sys.stdout'})", "None"),
+        ("yaml.load('a: [1]', yaml.Loader)", "{'a': [1]}"),
+        ("code.InteractiveInterpreter(vars()).runsource('x = 7') or x", "7"),
+        ("timeit.Timer(lambda: x).timeit(1) < 1", "True"),
         ("sympy.sympify('x**2')", "x**2"),
         ("sympy.sympify(4) + x", "x + 4"),
         ("sympy.lambdify(x, x**3, modules='numpy')(2)", "8"),
@@ -46,3 +65,32 @@ def test_only_texts_of_the_instructors_are_evaluated(call: str, found: str) -> N
     command = [sys.executable, "-c", SCRIPT.replace("{call}", call)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == found, done.stderr
+
+
+MODULES = """
+import sys
+from pathlib import Path
+from autograder.bridge.lent import LENT
+from autograder.isolation.scratch import ROOTS
+from autograder.judge.space import BrokenCell
+from autograder.judge.texts import run_no_texts
+
+run_no_texts(lambda: ["x = 7"])
+ROOTS.append(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+Path(sys.argv[1], "helper.py").write_text("x = 5")
+with LENT.running():
+    Path(sys.argv[1], "own.py").write_text("x = 7")
+    Path(sys.argv[1], "theirs.py").write_text("x = 6")
+    import colorsys, helper, own
+    try:
+        import theirs
+    except BrokenCell:
+        print("refused", helper.x, own.x)
+"""
+
+
+def test_no_module_that_a_test_has_written_is_an_answers_text(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MODULES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "refused 5 7", done.stderr

@@ -17,6 +17,7 @@ WARNED = "the warnings and settings of arithmetic", "Look at the values that com
 STATE = "the settings", "Ask in a function that the answer gets to call"
 MEMORY = "the memory and the living objects", "Count in what the answer is given"
 COPIED = "what becomes of a copy", "Give the class no base, and let its objects keep the {base}"
+EXAMPLES = "the examples of an answer's own", "Let the stub have those that it is to pass"
 PATCHED = "what stands in a function's place", "Forbid the function in rules.toml"
 ASKED = {
     **dict.fromkeys(("redirect_stdout", "redirect_stderr", "capture_output"), PRINTED),
@@ -27,6 +28,7 @@ ASKED = {
     **dict.fromkeys(("tracemalloc", "getrefcount", "get_objects", "get_referrers"), MEMORY),
     **dict.fromkeys(("weakref", "ru_maxrss"), MEMORY),
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
+    "doctest": EXAMPLES,
 }
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}

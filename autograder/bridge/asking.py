@@ -22,6 +22,7 @@ from autograder.bridge.wire import Frame, reading
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
+USUAL = sys.getrecursionlimit()
 AS_A_WHOLE: dict[Any, str] = {VALUE: "plain", KNOWN: "known", OBJECTS: "objects"}
 
 
@@ -115,10 +116,12 @@ class Asking:
         return message, tree
 
     def _tell_of_ours(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
-        """Libraries that a test has imported since, and files that its values name."""
+        """Libraries that a test has imported, files that its values name, how deep calls may go."""
         libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
         if libraries != self.peer.told:
             tree["has"], self.peer.told = sorted(libraries), libraries
+        if not self.peer.open and sys.getrecursionlimit() > USUAL:  # as in one process
+            tree["deep"] = sys.getrecursionlimit()
         if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
             tree["files"] = files
 

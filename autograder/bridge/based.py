@@ -221,6 +221,7 @@ def _fixed(
     C code goes by the length of a value, and reads its memory; so that is its own.
     """
     body: dict[str, Any] = {one: _attribute(one) for one in own}
+    body |= {one: _with_others for one in ("_replace", "__replace__") if hasattr(kind, one)}
     for one in {*new} - {"__len__", *COMPARED}:
         body[one] = _believed(one, getattr(kind, one, None))
     if is_bare:
@@ -236,6 +237,12 @@ def _attribute(name: str) -> property:
         return remote.peer.get(remote.number, name, remote.use(name))
 
     return property(ask)
+
+
+def _with_others(self: Any, **others: Any) -> Any:
+    """A named tuple with other parts: one of the answer's class, which has what that adds."""
+    remote = self._remote
+    return remote.peer.call(remote.number, "_replace", (), others, remote.use("_replace"))
 
 
 def _believed(name: str, instead: Any) -> Callable:

@@ -66,6 +66,14 @@ class Lent:
                     told[name] = [name, [digest, *sign], frame.add(content)]
         return [*told.values()]
 
+    def has_made(self, path: Path) -> bool:
+        """Whether a test has made this file what it is."""
+        where = path.resolve()
+        if self.before is None or not any(Path(root).resolve() in where.parents for root in ROOTS):
+            return False
+        sign = _sign(where)
+        return sign is not None and self._is_tests(where, sign)
+
     def _is_tests(self, path: Path, sign: Sign) -> bool:
         """Whether a test has made this file what it is."""
         was = (self.before or {}).get(path)

@@ -242,7 +242,7 @@ class Peer:
     def opened(self, message: Outgoing | Incoming) -> Iterator[None]:
         """What one end waits for, on the list; a nested one's frames of ours do not count."""
         before = sys.getrecursionlimit()
-        wider = before + FRAMES if self.open else before
+        wider = before + FRAMES if self.open else max(before, self._let(message))
         self.open.append(message)
         sys.setrecursionlimit(wider)
         try:
@@ -251,6 +251,11 @@ class Peer:
             self.open.pop()
             if sys.getrecursionlimit() == wider:  # else an answer has set it to its own
                 sys.setrecursionlimit(before)
+
+    def _let(self, message: Outgoing | Incoming) -> int:
+        """How deep a test that asks lets calls go; 0 where it says nothing of it."""
+        told = message.frame.tree.get("deep") if self.is_free else None
+        return told if type(told) is int else 0
 
     def mind_the_clock(self) -> None:
         """End it if the time is over; else wait no longer than is left."""

@@ -44,6 +44,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `same`, `own`    | request, reply   | values that both ends hold, and edits (`aliases.py`)       |
 | `as`             | answers' replies | results that lie in values of the test (`memory.py`)       |
 | `files`, `has`   | tests' requests  | files that are lent (`lent.py`); libraries that are loaded |
+| `deep`           | tests' requests  | how deep calls may go, where a test has set that           |
 | `c`              | reply            | what the call changed of what it was handed: place, node   |
 | `w`              | tests' replies   | what it changed of values that were handed back            |
 | `graph`          | reply            | the number of the result's graph, for `vjp`                |
@@ -58,7 +59,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 4
+PROTOCOL = 5
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograder.bridge.public import public_name
-from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.stand_ins import FORWARDED, remote_of
 
 ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
@@ -19,6 +19,7 @@ HAVE_CLASSES = ("object", "class", "module")
 OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
 OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+METHODS = FORWARDED - {"__call__"} | {"__init__"}  # of a class: `Vector.__add__(v, w)`
 DESCRIPTORS = (property, classmethod, staticmethod)
 
 
@@ -55,7 +56,7 @@ def _name(node: ast.expr) -> str:
 def _asking(node: Any) -> Any:
     """A call of one of them for `type(x)`, and where `x.__class__` is read."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-        asked = node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
+        asked = node.attr in METHODS or node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
         return _called(OWN + node.attr, node, [node.value]) if asked else node
     if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
         return node
@@ -114,6 +115,22 @@ def _own(name: str, *of: str) -> Any:
     return own
 
 
+def _method(name: str) -> Any:
+    """A special method as it stands in an answer's class, where the reference's class has it."""
+
+    def method(value: Any) -> Any:
+        remote = remote_of(value)
+        if remote is None or not _has(value, "class"):
+            return getattr(value, name)
+        if name != "__init__" and not remote.peer.policy.believes(name):
+            return getattr(value, name)
+        return lambda *args, **named: remote.peer.call(
+            remote.number, name, args, named, remote.use(name)
+        )
+
+    return method
+
+
 def _is_instance(value: Any, kinds: Any) -> bool:
     """As `isinstance`, which knows of an answer's classes, functions and properties."""
     if isinstance(value, kinds):
@@ -150,6 +167,7 @@ def _here(kind: Any) -> Any:
 
 
 ASKING = {ASKS: _asks, "isinstance": _is_instance}
+ASKING |= {OWN + name: _method(name) for name in METHODS}
 ASKING |= {OWN + name: _own(name, "object", "module") for name in OF_OBJECTS}
 ASKING |= {OWN + name: _own(name, "class") for name in OF_CLASSES}
 ASKING |= {OWN + name: _own(name, "function", "object") for name in OF_FUNCTIONS}

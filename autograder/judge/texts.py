@@ -1,11 +1,15 @@
 """Texts and bytes of an answer's are not run where the tests run, whichever library offers to."""
 
+import builtins
 import functools
 import pickle
 import sys
+import types
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
+from autograder.bridge.lent import LENT
 from autograder.judge.space import BrokenCell
 
 EVALUATORS = (  # functions of libraries that run a text which they are given
@@ -18,6 +22,15 @@ EVALUATORS = (  # functions of libraries that run a text which they are given
     ("timeit", "repeat"),
 )
 LOADERS = ("load", "loads", "Unpickler")
+# modules of Python's whose own code runs what it is given
+RUNNERS = ("codeop", "cProfile", "profile", "trace", "bdb", "runpy", "logging.config")
+RUNS = ("eval", "exec", "compile")
+OF_YAML = (  # methods that make, or call, what a text names
+    "find_python_name",
+    "find_python_module",
+    "make_python_instance",
+    "set_python_instance_state",
+)
 
 
 class _Refuser(pickle.Unpickler):
@@ -38,6 +51,91 @@ def run_no_texts(known: Callable[[], Collection[str]]) -> None:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None:
             _replace(module.partition(".")[0], name, function, known)
+    for module in RUNNERS:
+        for name in RUNS if module in sys.modules else ():
+            setattr(sys.modules[module], name, _running(name, known))
+    for method in OF_YAML if "yaml.constructor" in sys.modules else ():
+        setattr(sys.modules["yaml.constructor"].UnsafeConstructor, method, _refuse_name)
+    for module, kind, method, guard in METHODS:
+        if module in sys.modules:
+            owner = getattr(sys.modules[module], kind)
+            runs = getattr(getattr(owner, method), "__wrapped__", getattr(owner, method))
+            setattr(owner, method, functools.wraps(runs)(guard(runs, known)))
+
+
+def _running(name: str, known: Callable[[], Collection[str]]) -> Callable[..., Any]:
+    """One of Python's functions that run a text, for a module which is given one."""
+    runs = getattr(builtins, name)
+
+    def guarded(source: Any, *more: Any, **named: Any) -> Any:
+        if not isinstance(source, types.CodeType) and not _is_known(source, known):
+            _refuse_text(name)
+        if name != "compile" and not more:
+            frame = sys._getframe(1)  # as without this function in between
+            more = frame.f_globals, frame.f_locals
+        return runs(source, *more, **named)
+
+    return guarded
+
+
+def _is_known(source: Any, known: Callable[[], Collection[str]]) -> bool:
+    """Whether this is a text of the instructor's, or a part of one."""
+    text = source.decode(errors="replace") if isinstance(source, bytes) else source
+    return isinstance(text, str) and any(text.strip() in one for one in (*known(), "pass"))
+
+
+def _loading(loads: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a module is made of a file's text: one that a test has written may be an answer's."""
+
+    def guarded(self: Any, data: Any, path: Any, **named: Any) -> Any:
+        if LENT.has_made(Path(str(path))) and not _is_known(data, known):
+            _refuse_text("import")
+        return loads(self, data, path, **named)
+
+    return guarded
+
+
+def _timing(makes: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a timer is made of the texts that it runs."""
+
+    def guarded(self: Any, *args: Any, **named: Any) -> None:
+        for one in (*args, *named.values()):
+            if isinstance(one, str) and not _is_known(one, known):
+                _refuse_text("timeit")
+        makes(self, *args, **named)
+
+    return guarded
+
+
+def _of_logging(resolves: Any, known: Callable[[], Collection[str]]) -> Any:
+    """What a text names in a table of logging's settings: of a text of an answer's, its own."""
+
+    def guarded(self: Any, text: Any) -> Any:
+        found = resolves(self, text)
+        is_own = isinstance(found, type) and found.__module__.partition(".")[0] == "logging"
+        if not is_own and found not in (sys.stdout, sys.stderr) and text not in known():
+            _refuse_name()
+        return found
+
+    return guarded
+
+
+METHODS = (  # of what class a method is guarded, and how
+    ("logging.config", "BaseConfigurator", "resolve", _of_logging),
+    ("timeit", "Timer", "__init__", _timing),
+    ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
+)
+
+
+def _refuse_text(name: str) -> None:
+    raise BrokenCell(
+        f"{name}() of a text that an answer may have made; compare the values, or give it "
+        "a text that stands in your cell"
+    )
+
+
+def _refuse_name(*_: Any, **__: Any) -> Any:
+    raise BrokenCell("a text that an answer may have made names what is to be called")
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
@@ -52,10 +150,7 @@ def _replace(package: str, name: str, function: Any, known: Callable[[], Collect
     def guarded(*args: Any, **kwargs: Any) -> Any:
         texts = [one for one in (*args, *kwargs.values()) if isinstance(one, str)]
         if any(text not in known() for text in texts):
-            raise BrokenCell(
-                f"{name}() of a text that an answer may have made; compare the values, or give it "
-                "a text that stands in your cell"
-            )
+            _refuse_text(name)
         return runs(*args, **kwargs)
 
     guarded.__wrapped_evaluator__ = runs  # type: ignore[attr-defined]

@@ -164,3 +164,68 @@ def test_a_figure_of_an_answers_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = type(figure().add_subplot())
     assert public.class_passed_for(public.public_name(axes), False) is axes
     assert public.class_passed_for("matplotlib.backend_bases:FigureCanvasBase", False) is None
+
+
+POINT = """\
+import math
+from typing import NamedTuple
+class Point(NamedTuple):
+    x: float
+    y: float = 0.0
+    def norm(self): return math.hypot(self.x, self.y)"""
+REPLACED = """\
+point = Point(3, 9)
+assert point._replace(y=4).norm() == 5 and point == (3, 9)
+assert isinstance(point._replace(x=0), Point) and point._replace(x=0) == (0, 9)"""
+
+
+def test_a_named_tuple_with_another_part_is_of_the_answers_class(task: Any) -> None:
+    made = task(POINT, REPLACED)
+    assert made.scores(own=POINT.replace("hypot(self.x, self.y)", "fabs(self.x)")) == {"t0": 0}
+
+
+DEEP = """\
+import sys
+before = sys.getrecursionlimit()
+sys.setrecursionlimit(6000)
+try: assert total(3000) == 4501500
+finally: sys.setrecursionlimit(before)
+try: assert total(3000) > 0
+except RecursionError: pass"""
+TOTAL = "def total(n):\n    return sum(range(n + 1))"
+RECURSIVE = "def total(n):\n    return n + total(n - 1) if n else 0"
+
+
+def test_a_test_lets_an_answer_call_itself_as_deep_as_it_says(task: Any) -> None:
+    made = task(TOTAL, DEEP, "assert total(3000) == 4501500")
+    assert made.scores(own=RECURSIVE) == {"t0": 1, "t1": 0}
+
+
+VECTOR = """\
+class Vector:
+    def __init__(self, x): self.x = x
+    def __add__(self, other): return Vector(self.x + other.x)
+    def __eq__(self, other): return isinstance(other, Vector) and self.x == other.x
+    def __repr__(self): return f"Vector({self.x})"
+class Twice(Vector):
+    def __init__(self, x): super().__init__(2 * x)"""
+BY_CLASS = """\
+from functools import reduce
+assert reduce(Vector.__add__, [Vector(1), Vector(2)]).x == 3
+assert not Vector.__eq__(Vector(1), Vector(2)) and Vector.__repr__(Twice(2)) == "Vector(4)"
+twice = Twice(1)
+Vector.__init__(twice, 9)
+assert twice.x == 9 and int.__add__(3, 4) == 7
+try: Vector.__sub__(twice, twice)
+except AttributeError: pass
+else: assert False"""
+
+
+def test_a_special_method_is_asked_of_an_answers_class(task: Any) -> None:
+    made = task(VECTOR, BY_CLASS)
+    for right, wrong in (
+        ("+ other.x", "- other.x"),
+        ("self.x == other.x", "True"),
+        ("{self.x}", ""),
+    ):
+        assert made.scores(own=VECTOR.replace(right, wrong)) == {"t0": 0}, wrong
