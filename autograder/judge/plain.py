@@ -32,6 +32,10 @@ HERE_ONLY = (
     "Not sure: this test passes where answers and tests share a process, as in the student's "
     "notebook, and fails between two processes. Look at it."
 )
+TOLD = (
+    "it passes where answers and tests share a process, as in your notebook, and fails between two "
+    "processes; your instructor has been told"
+)
 MOST_ENDS = 10  # processes that one look may take
 POINTS = "_points_here"  # before what a test's last line gives; see `_points_due`
 CLOSE = 1e-9
@@ -137,9 +141,10 @@ def _of(known: Mapping[str, T], tests: Iterable[str]) -> dict[str, T]:
 
 
 def _show(work: "Work", tests: Collection[str]) -> None:
-    """Point out tests that pass only here."""
+    """Point out tests that pass only here, to the instructor, and tell the student so."""
     for test in sorted(tests):
         work.flags.append(Flag("unsure", f"{work.notebook.name}/{test}", HERE_ONLY))
+        work.notes.append(f"{test}: {TOLD}")
 
 
 def _is_there(alone: Failure | None, helped: Failure) -> bool:

@@ -24,6 +24,8 @@ def test_what_fails_between_two_processes_only_is_pointed_out(task: Any) -> None
     right, wrong = (OTHERWISE + MOVES.format(number) for number in (1, 2))
     assert made.scores(move=right) == {"t_move": 0, "t_one": 1}  # two processes part it
     assert _unsure(made, move=right) == ["small/t_move"]
+    [note] = made.grade(move=right).notebooks[0].by_tests
+    assert note.startswith("t_move: it passes where") and "instructor" in note
     assert _unsure(made, move=right, one="def one():\n    return 2") == ["small/t_move"]
     for answers in ({}, {"move": wrong}, {"move": ""}, {"one": ""}):
         assert _unsure(made, **answers) == []
