@@ -6,6 +6,7 @@ reference passes it too, so trying the tests shows nothing; it is found by readi
 
 import ast
 import collections
+import sys
 from collections.abc import Iterator
 
 from autograder.common.syntax import parse
@@ -30,6 +31,7 @@ ASKED = {
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
     "doctest": EXAMPLES,
 }
+MODULES = sys.stdlib_module_names | {"numpy", "np", "torch"}
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
 NOT_ASKED = ("__init__", "__new__", "__repr__", "__str__", "__format__", "__eq__", "__hash__")
@@ -56,6 +58,8 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
         node = left.pop()
         if isinstance(node, ast.ClassDef):
             yield from _counted(node)
+        if isinstance(node, ast.Assign):
+            yield from _put_in_place(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue  # an answer may be what calls it
         if isinstance(node, ast.Name | ast.Attribute):
@@ -64,6 +68,17 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
             names += [one.name.rpartition(".")[2] for one in node.names]
         left += ast.iter_child_nodes(node)
     yield from ((name, ASKED[name]) for name in dict.fromkeys(sorted(names)) if name in ASKED)
+
+
+def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
+    """A function of a module's that a test puts another one in the place of."""
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            module, name = target.value.id, target.attr
+            if module == "sys" and name in ("stdout", "stderr"):
+                yield f"{module}.{name} = ...", PRINTED
+            elif module in MODULES and isinstance(node.value, ast.Lambda | ast.Name):
+                yield f"{module}.{name} = ...", PATCHED
 
 
 def _counted(node: ast.ClassDef) -> Iterator[tuple[str, tuple[str, str]]]:
