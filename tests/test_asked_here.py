@@ -19,7 +19,7 @@ from tests.test_assignment import answer, cell, check, make
         ("import numpy as np\nwith np.errstate(over='raise'):\n    f()", "errstate"),
         ("import os\nbefore = os.getcwd()\nf()\nassert before == os.getcwd()", "getcwd"),
         ("from unittest import mock\nwith mock.patch('a.b'):\n    f()", "mock"),
-        ("import time\ntime.sleep = print\nf()", "time.sleep = ..."),
+        ("import time\nold = time.sleep\ntime.sleep = print\nf()\ntime.sleep = old", "time.sleep = ..."),
         ("import random\nrandom.random = lambda: 0.5\nf()", "random.random = ..."),
         ("import io, sys\nsys.stdout = io.StringIO()\nf()", "sys.stdout = ..."),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),

@@ -45,7 +45,7 @@ def asked_here(assignment: Assignment) -> list[str]:
         f"{instead}."
         for notebook in assignment.notebooks
         for cell in notebook.of_kind("test")
-        for name, (what, instead) in _found(cell)
+        for name, (what, instead) in dict(_found(cell)).items()
     ]
 
 
