@@ -19,7 +19,10 @@ from tests.test_assignment import answer, cell, check, make
         ("import numpy as np\nwith np.errstate(over='raise'):\n    f()", "errstate"),
         ("import os\nbefore = os.getcwd()\nf()\nassert before == os.getcwd()", "getcwd"),
         ("from unittest import mock\nwith mock.patch('a.b'):\n    f()", "mock"),
-        ("import time\nold = time.sleep\ntime.sleep = print\nf()\ntime.sleep = old", "time.sleep = ..."),
+        (
+            "import time\nold = time.sleep\ntime.sleep = print\nf()\ntime.sleep = old",
+            "time.sleep = ...",
+        ),
         ("import random\nrandom.random = lambda: 0.5\nf()", "random.random = ..."),
         ("import io, sys\nsys.stdout = io.StringIO()\nf()", "sys.stdout = ..."),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
@@ -64,6 +67,11 @@ def test_what_an_answer_is_given_to_call_may_ask(tmp_path: Path):
     given = "seen = []\ndef g(x):\n    seen.append(os.getcwd())\nf(g)\nassert not any(seen)"
     cells = [cell("import warnings, os\nwarnings.simplefilter('ignore')"), answer("def f(g): g(1)")]
     assert asked_here(make(tmp_path / "week", *cells, check(given))) == []
+
+
+def test_a_path_made_of_where_the_test_is_claims_nothing_of_it(tmp_path: Path):
+    made = "import os\nf(os.path.join(os.getcwd(), 'a.txt'))\nassert f('a.txt') is None"
+    assert asked_here(make(tmp_path / "week", answer("def f(x): pass"), check(made))) == []
 
 
 def test_the_instructor_hears_of_it_whenever_a_class_is_graded(

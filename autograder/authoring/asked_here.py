@@ -32,6 +32,7 @@ ASKED = {
     "doctest": EXAMPLES,
 }
 MODULES = sys.stdlib_module_names | {"numpy", "np", "torch"}
+CWD = "getcwd"
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
 NOT_ASKED = ("__init__", "__new__", "__repr__", "__str__", "__format__", "__eq__", "__hash__")
@@ -63,11 +64,24 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue  # an answer may be what calls it
         if isinstance(node, ast.Name | ast.Attribute):
-            names.append(node.id if isinstance(node, ast.Name) else node.attr)
+            names.append(_last(node))
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names += [one.name.rpartition(".")[2] for one in node.names]
         left += ast.iter_child_nodes(node)
-    yield from ((name, ASKED[name]) for name in dict.fromkeys(sorted(names)) if name in ASKED)
+    known = (name for name in dict.fromkeys(sorted(names)) if name in ASKED)
+    yield from ((name, ASKED[name]) for name in known if name != CWD or _is_claimed(tree))
+
+
+def _is_claimed(tree: ast.AST | None) -> bool:
+    """Whether a claim is about where the process is, and not only a path made of that."""
+    every = [] if tree is None else ast.walk(tree)
+    claims = (node for node in every if isinstance(node, ast.Assert))
+    nodes = (node for claim in claims for node in ast.walk(claim))
+    return any(isinstance(node, ast.Attribute | ast.Name) and _last(node) == CWD for node in nodes)
+
+
+def _last(node: ast.Attribute | ast.Name) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
