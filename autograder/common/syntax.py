@@ -98,9 +98,11 @@ def acts(source: str) -> bool:
             return True
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return True
-        if any(name == "*" or name.startswith("__") for name in binds(node)):
-            return not isinstance(node, ast.FunctionDef)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        unforeseen = any(name == "*" or name.startswith("__") for name in binds(node))
+        if unforeseen and not is_function:  # a method is called `__init__`
+            return True
+        if is_function or isinstance(node, ast.Lambda):
             inside = walk(node)
             if any(isinstance(part, ast.Global) for part in inside):
                 return True

@@ -894,6 +894,11 @@ for layer in pre_norm.layers:
 leak = padding_leak(lambda x, mask: pre_norm(x), x, lengths)
 assert leak > 1e-3, f"a leak through a layer norm should be found\nYours finds {leak}."
 zeros = torch.where(torch.arange(5)[:, None] < lengths[:, None, None], x, 0.0)
+leak = padding_leak(lambda x, mask: pre_norm(x), zeros, lengths)
+assert leak > 1e-3, (
+    "a leak through a layer norm should be found, where the padding is zero, too"
+    f"\nYours finds {leak}."
+)
 
 
 def one_place(sign: int) -> Callable[[Tensor, Tensor], Tensor]:

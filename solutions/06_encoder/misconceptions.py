@@ -1362,6 +1362,23 @@ def last_column_only(encode, x, lengths):
     return difference[real].abs().max().item()
 
 
+@misconception(
+    "padding-leak",
+    id="LEAK16",
+    fails=["padding-leak-found"],
+    read="06_encoder#encoder-padding",
+)
+def fills_with_one_number(encode, x, lengths):
+    """You put the same number everywhere into the padding; a layer norm makes of that what it makes
+    of zeros. Put another number in for each feature.
+    """
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    changed = torch.where(real[..., None], x, 3.0)
+    mask = real[:, None, :]
+    difference = encode(x, mask) - encode(changed, mask)
+    return difference[real].abs().max().item()
+
+
 # 6.6 How far does a word see?
 
 

@@ -185,6 +185,16 @@ def test_what_a_cell_does_to_all_others_costs_no_other_question(task: Any, slip:
     assert wrong["t_mean"] == 0
 
 
+@pytest.mark.parametrize("slip", ["from torch import *", "exec('range = sum = 0')"])
+def test_what_stands_above_a_class_with_methods_costs_no_other_question(
+    task: Any, slip: str
+) -> None:
+    parts = [FIRST, T_FIRST, ("root", "def root(n):\n    return sum(list(range(n)))")]
+    made = task([*parts, ("t_root", "assert root(4) == 6\nassert root(3) == 3", 2)])
+    box = "class Box:\n    def __init__(self):\n        self.size = 1\n"
+    assert made.scores(first=f"{slip}\n{box}{FIRST[1]}") == {"t_first": 1, "t_root": 2}
+
+
 def test_a_test_of_another_answer_is_that_answers(task: Any) -> None:
     parts = [*CHAIN, ("t_square_more", "assert square(7) == 49\nassert square(2) == 4", 5)]
     made = task(parts)
