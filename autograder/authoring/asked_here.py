@@ -31,7 +31,7 @@ ASKED = {
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
     "doctest": EXAMPLES,
 }
-MODULES = sys.stdlib_module_names | {"numpy", "np", "torch"}
+MODULES = sys.stdlib_module_names | {"numpy", "np"}
 CWD = "getcwd"
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
