@@ -288,8 +288,10 @@ class _Filler:
 
 def _number_in(value: Any) -> Any:
     """The number that a text is, or a Decimal stands for, also as kept; anything else as it is."""
-    if type(value) is Decimal or (type(value) is Opaque and value.kind.startswith(DECIMAL)):
-        return _of_decimal(str(value) if type(value) is Decimal else value.kind)
+    if type(value) is Decimal:
+        return _of_decimal(str(value))
+    if type(value) is Opaque and value.kind.startswith(DECIMAL):
+        return _of_decimal(value.kind)
     if type(value) is not str or not TEXT.fullmatch(value.strip()[:50]):
         return value
     try:
