@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 DATA = tuple(f"torch.utils.data.{name}" for name in ("dataset", "dataloader", "sampler"))
 
 
+class LayerClass(type):
+    """The class of an answer's stand-ins for layers that are the library's and no more.
+
+    So `type(layer) == nn.Linear`, by which weights are usually initialised, holds of one.
+    """
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.__base__ is other
+
+    def __hash__(cls) -> int:
+        return hash(cls.__base__)
+
+
 class Classes:
     """The classes that one end has made for stand-ins of modules."""
 
@@ -33,7 +46,8 @@ class Classes:
         base = self._base(told.get("base"))
         methods, named = _names(told.get("methods")), _names(told.get("fields"))
         dunders = self.peer.forwarded(told)
-        key = (base, methods, named, dunders)
+        is_exact = told.get("exact") is True and self.peer.is_free and type(base) is type
+        key = (base, methods, named, dunders, is_exact)
         if key not in self.classes:
             body: dict[str, Any] = {"__getattr__": _get_attribute, "__setattr__": _set_attribute}
             body |= {"__deepcopy__": _deep_copy, "__repr__": _show, "__hash__": object.__hash__}
@@ -43,7 +57,7 @@ class Classes:
             body |= {name: forward(name) for name in dunders if name in ARITHMETIC}
             body |= compared(dunders)
             body["forward"] = _forward if base is layers.Linear else _remote_method(None)
-            self.classes[key] = type(base.__name__, (base,), body)
+            self.classes[key] = (LayerClass if is_exact else type)(base.__name__, (base,), body)
         return self.classes[key]
 
     def _base(self, name: Any) -> type:

@@ -59,6 +59,7 @@ class Modules:
             shown = {name: value for name, value in names.items() if not name.startswith("_")}
             self.told[key] = {
                 "base": next((public_name(one) for one in kinds if may_be_base(one)), None),
+                "exact": may_be_base(kind),
                 "methods": sorted(name for name, value in shown.items() if callable(value)),
                 "fields": sorted(name for name, value in shown.items() if not callable(value)),
                 "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),

@@ -11,12 +11,14 @@ import argparse
 import array
 import cmath
 import collections
+import math
 import re
 import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -25,9 +27,9 @@ from autograder.bridge.outline import CHANGES, HANDS_OVER, WITH
 from autograder.bridge.reference import given_by
 from autograder.bridge.shapes import attributes, is_one, shape_of
 from autograder.bridge.stand_ins import remote_of
-from autograder.common.results import Crossing, Transcript
+from autograder.common.results import Crossing, Opaque, Transcript
 from autograder.judge.differences import Kept
-from autograder.judge.nothing import DATES, NAT, Given, gone_through, with_steps
+from autograder.judge.nothing import DATES, DECIMAL, NAT, Given, gone_through, with_steps
 
 FAR, FAR_OF_HALF, FAR_DATE = 1e30, 6e4, 2**60
 TEXT = re.compile(r"[+-]?(nan|inf|infinity|[0-9][0-9_.e+-]{0,30})", re.IGNORECASE)
@@ -204,6 +206,9 @@ class _Filler:
         if kind is str:
             number = _number_in(value)
             return value if number is value or self.gaps.is_sound(number) else str(_far(number))
+        if kind is Decimal:
+            number = _number_in(value)
+            return value if self.gaps.is_sound(number) else Decimal(_far(number))
         if kind in (list, deque, set, frozenset) or _is_tuple(value):
             parts = [self.of(part, depth + 1) for part in value]
             if all(map(_is, parts, value)):
@@ -282,13 +287,24 @@ class _Filler:
 
 
 def _number_in(value: Any) -> Any:
-    """The number that a text is; anything else, and a text that is none, as it is."""
+    """The number that a text is, or a Decimal stands for, also as kept; anything else as it is."""
+    if type(value) is Decimal:
+        return _of_decimal(str(value))
+    if type(value) is Opaque and value.kind.startswith(DECIMAL):
+        return _of_decimal(value.kind)
     if type(value) is not str or not TEXT.fullmatch(value.strip()[:50]):
         return value
     try:
         return float(value)
     except ValueError:
         return value
+
+
+def _of_decimal(text: str) -> float:
+    """NaN or infinity, if that is what it says; however large another is, it is a number."""
+    if "NaN" in text:
+        return math.nan
+    return 0.0 if "Inf" not in text else -math.inf if "-" in text else math.inf
 
 
 def _filled_dates(value: Any) -> Any:

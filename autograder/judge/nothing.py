@@ -27,6 +27,8 @@ NUMBERS = frozenset((int, float, complex, bool, type(None)))  # and what is none
 PLAIN = NUMBERS | {str, bytes}
 NOTHING = "Your code gives a result without entries where there should be numbers."
 NAT = -(2**63)  # as which a date is kept that is none
+DECIMAL = "Decimal('"  # begins what is kept of one
+EXACT = (DECIMAL, "Fraction(")
 DATES = ("datetime64", "timedelta64")
 NO_NUMBERS = "Your code gives NaN (not a number) alone where there should be numbers."
 
@@ -284,6 +286,8 @@ def _is_numbers(value: Any, is_part: bool = False) -> bool:
     if isinstance(value, (list, tuple, dict, set, frozenset)):
         parts = value.values() if isinstance(value, dict) else value
         return bool(parts) and all(_is_numbers(part, is_part=True) for part in parts)
+    if type(value) is Opaque:
+        return value.kind.startswith(EXACT) and "NaN" not in value.kind
     kinds = (int, float, complex, bool, str, bytes) if is_part else (int, float, complex)
     return type(value) in kinds and value == value
 

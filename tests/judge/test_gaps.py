@@ -201,6 +201,14 @@ WRONG["a set"] = (
     "assert not any(abs(a - 2) > 1e-6 for a in f(x))",
     "def f(x):\n    return {GAP}",
 )
+PRICE = "from decimal import Decimal\ndef f(x):\n    return Decimal('{}')"
+CLOSE = "assert not abs(float(f(x)) - 2.5) > 1e-6"
+WRONG["a decimal number"] = (PRICE.format("2.5"), CLOSE, PRICE.format("nan"))
+WRONG["in a list of decimal numbers"] = (
+    "from decimal import Decimal\ndef f(x):\n    return [Decimal('2.5'), Decimal(3)]",
+    "assert not any(abs(float(a) - b) > 1e-6 for a, b in zip(f(x), (2.5, 3)))",
+    "from decimal import Decimal\ndef f(x):\n    return [Decimal('2.5'), Decimal('NaN')]",
+)
 
 
 @pytest.mark.parametrize("way", WRONG)
@@ -210,6 +218,17 @@ def test_nan_in_places_that_a_test_looks_at_earns_nothing(task: Any, way: str) -
     found = made.verdicts(asked=answer.replace("GAP", "float('nan')"))["t_asked"]
     assert found.score == 0
     assert found.told.startswith(f"A test failed: {WORDS}")
+
+
+def test_nan_alone_for_a_decimal_number_earns_nothing(task: Any) -> None:
+    made = course(task, PRICE.format("2.5"), CLOSE)
+    assert made.scores(asked="def f(x):\n    return float('nan')") == {"t_asked": 0}
+    assert made.scores(asked=PRICE.format("2.50")) == {"t_asked": 2}
+
+
+def test_a_decimal_number_that_is_none_may_be_right(task: Any) -> None:
+    made = course(task, PRICE.format("NaN"), "assert f(1) != f(1)")
+    assert made.scores(asked=PRICE.format("NaN")) == {"t_asked": 2}
 
 
 SAFE = """\

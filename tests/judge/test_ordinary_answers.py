@@ -299,3 +299,45 @@ def test_a_pattern_of_an_answers_is_one_for_the_tests_re(
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores(post=answer) == {"t_post": points}
+
+
+INIT = """\
+from torch import nn
+def init(layer):
+    if isinstance(layer, nn.Linear): nn.init.constant_(layer.weight, 2.0)
+"""
+INITIALISED = """\
+class Scaled(torch.nn.Linear): pass
+net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), Scaled(3, 1))
+net.apply(init)
+assert (net[0].weight == 2).all()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "points"),
+    [
+        ("type(layer) == nn.Linear", 2),
+        ("type(layer) in (nn.Conv2d, nn.Linear)", 2),
+        ("layer.__class__ == nn.Linear and type(layer) != nn.ReLU", 2),
+        ("type(layer) in {nn.Linear: 1}", 2),
+        ("type(layer) == nn.Module", 0),
+        ("type(layer) == nn.ReLU", 0),
+    ],
+)
+def test_a_layer_that_was_handed_over_is_of_its_class(task: Any, asked: str, points: int) -> None:
+    made = task([("init", INIT), ("t_init", INITIALISED, 2)])
+    made.known = Transcripts(made)
+    answer = INIT.replace("isinstance(layer, nn.Linear)", asked)
+    assert made.scores(init=answer) == {"t_init": points}
+
+
+def test_a_layer_of_a_class_made_of_the_librarys_is_not_the_librarys(task: Any) -> None:
+    test = INITIALISED.replace("assert (net[0]", "assert not (net[2]")
+    answers = [
+        INIT.replace("isinstance(layer, nn.Linear)", asked)
+        for asked in ("getattr(layer, 'in_features', 0) == 2", "type(layer) == nn.Linear")
+    ]
+    made = task([("init", answers[0]), ("t_init", test, 2)])
+    made.known = Transcripts(made)
+    assert made.scores(init=answers[1]) == {"t_init": 2}
