@@ -1,18 +1,21 @@
 """No library runs a text of an answer's where the tests run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+AT_HOME = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 SCRIPT = """
-import code, codeop, cProfile, logging.config, pickle, runpy, timeit, types, sympy, yaml
+import code, codeop, cProfile, logging.config, os, pickle, runpy, subprocess, sys, timeit
+import sympy, types, yaml
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
 run_no_texts(lambda: ())
-run_no_texts(lambda: ["x**2", "pass", "numpy", "x = 7"])
+run_no_texts(lambda: ["x**2", "pass", "numpy", "x = 7", "-c print(7)"])
 from sympy import parse_expr
 
 x = sympy.Symbol("x")
@@ -50,6 +53,14 @@ print(found)
         ("yaml.load('!!python/object/apply:builtins.exec [print(1)]', yaml.Loader)", "refused"),
         ("yaml.unsafe_load('!!python/name:builtins.exec')", "refused"),
         ("settings({'()': 'builtins.print'})", "refused"),
+        ("os.system('true')", "refused"),
+        ("os.popen('true')", "refused"),
+        ("subprocess.run('true', shell=True)", "refused"),
+        ("subprocess.run(iter(['sh', '-c', 'true']))", "refused"),
+        ("subprocess.run([sys.executable, '-c', 'print(2)'])", "refused"),
+        ("subprocess.run([sys.executable], input=b'print(2)')", "refused"),
+        ("subprocess.check_output([sys.executable, '-c', 'print(7)'])", r"b'7\n'"),
+        ("bool(__import__('platform').processor()) in (True, False)", "True"),
         ("settings({'()': 'logging.os.system', 'command': ':'})", "refused"),
         ("settings({'class': 'logging.StreamHandler', 'stream': 'ext://sys.stdout'})", "None"),
         ("yaml.load('a: [1]', yaml.Loader)", "{'a': [1]}"),
@@ -94,3 +105,25 @@ def test_no_module_that_a_test_has_written_is_an_answers_text(tmp_path: Path) ->
     command = [sys.executable, "-c", MODULES, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "refused 5 7", done.stderr
+
+
+PROGRAMS = """
+import subprocess
+run_no_texts(lambda: ["own.py theirs.py", "x = 7"])
+with LENT.running():
+    for name in ("own.py", "theirs.py"):
+        Path(sys.argv[1], name).write_text("x = 7" if name == "own.py" else "x = 8")
+        try:
+            print(subprocess.run([sys.executable, name], cwd=sys.argv[1]).returncode)
+        except BrokenCell:
+            print("refused")
+"""
+
+
+def test_no_program_that_a_test_has_written_is_an_answers_text(tmp_path: Path) -> None:
+    script = MODULES.partition("Path(")[0] + PROGRAMS
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=AT_HOME
+    )
+    assert done.stdout.split() == ["0", "refused"], done.stderr

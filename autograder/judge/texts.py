@@ -2,10 +2,12 @@
 
 import builtins
 import functools
+import os
 import pickle
+import subprocess
 import sys
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ EVALUATORS = (  # functions of libraries that run a text which they are given
     ("numexpr.necompiler", "validate"),
     ("timeit", "timeit"),
     ("timeit", "repeat"),
+    ("os", "system"),
 )
 LOADERS = ("load", "loads", "Unpickler")
 # modules of Python's whose own code runs what it is given
@@ -120,10 +123,55 @@ def _of_logging(resolves: Any, known: Callable[[], Collection[str]]) -> Any:
     return guarded
 
 
+def _starting(starts: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a program is started by a cell: none whose command an answer may have made."""
+
+    def guarded(self: Any, args: Any, *more: Any, **named: Any) -> None:
+        words = [args] if isinstance(args, str | bytes | os.PathLike) else [*args]
+        if _by_a_cell() and not all(_may_start(os.fsdecode(one), known) for one in words):
+            _refuse_text("subprocess")
+        starts(self, words if isinstance(args, Iterator) else args, *more, **named)
+
+    return guarded
+
+
+def _feeding(feeds: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a program is handed what it reads: it may be one that runs that."""
+
+    def guarded(self: Any, input: Any = None, timeout: float | None = None) -> Any:
+        if input and _by_a_cell() and not _is_known(input, known):
+            _refuse_text("subprocess")
+        return feeds(self, input, timeout)
+
+    return guarded
+
+
+def _by_a_cell() -> bool:
+    """Whether it is a cell that starts a program, and not a library that it uses."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename in (subprocess.__file__, os.__file__) and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename.startswith("<")
+
+
+def _may_start(word: str, known: Callable[[], Collection[str]]) -> bool:
+    """Whether a word of a command is the instructor's, and no file of a text that is not."""
+    path = Path(word)
+    try:
+        is_file = path.is_file()
+    except OSError:  # it is too long for a name
+        is_file = False
+    if is_file and LENT.has_made(path):
+        return _is_known(path.read_bytes(), known)
+    return (is_file and path.is_absolute()) or _is_known(word, known)
+
+
 METHODS = (  # of what class a method is guarded, and how
     ("logging.config", "BaseConfigurator", "resolve", _of_logging),
     ("timeit", "Timer", "__init__", _timing),
     ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
+    ("subprocess", "Popen", "__init__", _starting),
+    ("subprocess", "Popen", "communicate", _feeding),
 )
 
 
