@@ -41,17 +41,25 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield found
 
 
-@pytest.fixture
-def two(cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """The same, with two workers whatever the last test has done to them."""
-    cluster.tend(2)
-    cluster.wait_for_workers(2)
-    yield cluster
-    # Dask's client connects anew by itself when its scheduler dies, and loses that socket when it
-    # is closed meanwhile: it ends here, and not as another test's warning.
+@pytest.fixture(autouse=True)
+def lost_sockets() -> Iterator[None]:
+    """Dask's client connects anew by itself when its scheduler dies.
+
+    It loses that socket when it is closed meanwhile: it ends here, and not as the warning of
+    another test, of this file or one after it.
+    """
+    yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture
+def two(cluster: LocalCluster) -> LocalCluster:
+    """The same, with two workers whatever the last test has done to them."""
+    cluster.tend(2)
+    cluster.wait_for_workers(2)
+    return cluster
 
 
 @pytest.fixture(scope="module")
@@ -311,6 +319,7 @@ def test_what_a_hostile_worker_says_is_refused_and_tried_elsewhere(
     assert is_as_on_one_machine(taught, left, found)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Dask's, as above, but later
 def test_nothing_that_was_sent_stays_in_memory(two: LocalCluster):
     line = Line(two.on)
     assert line.connect()
