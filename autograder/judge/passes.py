@@ -82,7 +82,7 @@ IN_ONE_PROCESS = Pass(
     "answers and the visible parts of tests in one process of students', as in the notebook",
     "a test that passed in two processes and fails here, by its own fault, loses its point; "
     "one that failed there and passes here is pointed out to the instructor",
-    "that failure",
+    "that failure, or that it passes here only",
     with_hidden=False,
     looks_apart=True,
     looks_without=True,
