@@ -40,6 +40,8 @@ from autograder.bridge.wire import WireError
 from autograder.common.results import Crossing
 from autograder.isolation.clock import Clock
 
+BOUND = types.MethodType | types.BuiltinMethodType
+
 
 class Peer:
     """One end: sends requests, answers those of the other end meanwhile."""
@@ -52,7 +54,7 @@ class Peer:
         self.clock: Clock | None = None
         self.given: dict[int, Any] = {}  # number -> an object of ours that the other end knows
         self.numbers: dict[int, int] = {}  # id of such an object -> its number
-        self.methods: dict[tuple[int, int], int] = {}  # bound methods, by their parts
+        self.methods: dict[tuple[int, int | str], int] = {}  # bound methods, by their parts
         self.next_number = 1
         self.stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.remotes: weakref.WeakValueDictionary[int, Remote] = weakref.WeakValueDictionary()
@@ -272,10 +274,11 @@ class Peer:
     def give(self, value: Any) -> int:
         """The number under which the other end knows an object of ours."""
         number = self.numbers.get(id(value), 0)
-        if isinstance(value, types.MethodType):  # each time it is asked for it is another object
-            key = id(value.__self__), id(value.__func__)
+        if isinstance(value, BOUND):  # each time it is asked for it is another object
+            is_own = isinstance(value, types.MethodType)  # else one in C, as a list's `append`
+            key = id(value.__self__), id(value.__func__) if is_own else value.__name__
             known = self.given.get(self.methods.setdefault(key, self.next_number))
-            if isinstance(known, types.MethodType) and known.__self__ is value.__self__:
+            if type(known) is type(value) and known.__self__ is value.__self__:
                 return self.methods[key]
             self.methods[key] = self.next_number
         if not self.knows(value):

@@ -147,3 +147,30 @@ def test_an_object_that_a_test_holds_is_the_same_one_in_later_calls(task: Any, a
     assert made.scores() == {"t_own": 1}
     made.known = Transcripts(made)
     assert made.scores(own=answer) == {"t_own": 1}
+
+
+EVENTS = """\
+class Events:
+    def __init__(self): self.callbacks = []
+    def on(self, f): self.callbacks.append(f)
+    def off(self, f): self.callbacks.remove(f)
+    def emit(self, x):
+        for f in self.callbacks: f(x)"""
+LISTENED = """\
+got, others = [], []
+events = Events()
+events.on(others.append)
+events.on(got.append)
+events.emit(1)
+events.off(got.append)
+events.emit(2)
+assert got == [1] and others == [1, 2]"""
+
+
+def test_a_bound_method_written_in_c_is_the_same_each_time_it_is_handed_over(task: Any) -> None:
+    made = task([("events", EVENTS), ("t_events", LISTENED, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_events": 1}
+    for wrong in (EVENTS.replace(".remove(f)", ".pop(0)"), EVENTS.replace(".remove(f)", "")):
+        assert made.scores(events=wrong) == {"t_events": 0}
