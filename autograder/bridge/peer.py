@@ -278,7 +278,7 @@ class Peer:
             is_own = isinstance(value, types.MethodType)  # else one in C, as a list's `append`
             key = id(value.__self__), id(value.__func__) if is_own else value.__name__
             known = self.given.get(self.methods.setdefault(key, self.next_number))
-            if type(known) is type(value) and known.__self__ is value.__self__:
+            if isinstance(known, BOUND) and known.__self__ is value.__self__:
                 return self.methods[key]
             self.methods[key] = self.next_number
         if not self.knows(value):
