@@ -52,9 +52,10 @@ def _to_change(tree: ast.AST) -> Iterator[tuple[ast.AST, Callable[[Any], Any]]]:
 
 def _in_a_class(node: Any) -> Any:
     """The same in a class of the cell's own, of which little is changed."""
-    if isinstance(node, ast.Call) and isinstance(called := node.func, ast.Attribute):
-        if isinstance(called.value, ast.Name) and called.attr in METHODS:
-            node.func = _called(OWN + called.attr, called, [called.value])
+    called = node.func if isinstance(node, ast.Call) else None
+    is_method = isinstance(called, ast.Attribute) and called.attr in METHODS
+    if is_method and isinstance(called.value, ast.Name):  # no `super()`
+        node.func = _called(OWN + called.attr, called, [called.value])
     return node
 
 
