@@ -48,7 +48,7 @@ class Graphs:
         wanted = [*inputs, *parameters]
         if not pairs or not wanted:
             return [[None] * len(inputs), []]
-        found = _products(*map(list, zip(*pairs, strict=True)), wanted)
+        found = _products([one for one, _ in pairs], [one for _, one in pairs], wanted)
         named = [
             (place, gradient)
             for (place, _), gradient in zip(places, found[len(inputs) :], strict=True)

@@ -39,7 +39,7 @@ def of_answers(tree: ast.Module) -> ast.Module:
 
 
 def _to_change(tree: ast.AST) -> Iterator[tuple[ast.AST, Callable[[Any], Any]]]:
-    left = [(tree, _asking)]
+    left: list[tuple[ast.AST, Callable[[Any], Any]]] = [(tree, _asking)]
     while left:
         node, asking = left.pop()
         if isinstance(node, ast.pattern):  # `case Color.RED`: no place for a call
@@ -53,8 +53,9 @@ def _to_change(tree: ast.AST) -> Iterator[tuple[ast.AST, Callable[[Any], Any]]]:
 def _in_a_class(node: Any) -> Any:
     """The same in a class of the cell's own, of which little is changed."""
     called = node.func if isinstance(node, ast.Call) else None
-    is_method = isinstance(called, ast.Attribute) and called.attr in METHODS
-    if is_method and isinstance(called.value, ast.Name):  # no `super()`
+    if not isinstance(called, ast.Attribute) or called.attr not in METHODS:
+        return node
+    if isinstance(called.value, ast.Name):  # no `super()`
         node.func = _called(OWN + called.attr, called, [called.value])
     return node
 

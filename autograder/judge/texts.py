@@ -104,7 +104,7 @@ def _guard(module: Any, name: str, guarding: Any, known: Callable[[], Collection
     """Put a guarded function in the place of a module's."""
     function = getattr(module, name)
     runs = getattr(function, "__wrapped_evaluator__", function)
-    guarded = functools.wraps(runs)(guarding(runs, known))
+    guarded: Any = functools.wraps(runs)(guarding(runs, known))
     guarded.__wrapped_evaluator__ = runs
     setattr(module, name, guarded)
 
