@@ -3,7 +3,6 @@
 import doctest
 import fcntl
 import gc
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from autograder.bridge import STUDENT
 from autograder.common.course import Course
 from autograder.common.startup import import_quickly, use_own_tools
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.texts import EVALUATORS, LOADERS, METHODS, RUNNERS, RUNS
+from autograder.judge.texts import CODE, EVALUATORS, METHODS, PICKLED, RUNNERS, RUNS, STARTING
 from tests.browsing import Page, browsing
 
 ROOT = Path(__file__).parents[1]
@@ -232,7 +231,7 @@ def make(target: str) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def libraries_that_run_texts() -> Iterator[None]:
     """What a file's tests keep libraries from, as where submissions are graded, ends with them."""
-    loaders = {name: getattr(pickle, name) for name in LOADERS}
+    loaders = {(home, n): vars(sys.modules[home])[n] for home, n in PICKLED if home in sys.modules}
     finds = doctest.DocTestParser.get_examples
     yield
     doctest.DocTestParser.get_examples = finds
@@ -243,9 +242,10 @@ def libraries_that_run_texts() -> Iterator[None]:
         owner = getattr(sys.modules.get(home), kind, None)
         if hasattr(getattr(owner, method, None), "__wrapped__"):
             setattr(owner, method, getattr(owner, method).__wrapped__)
-    for name, function in loaders.items():
-        setattr(pickle, name, function)
-    kept: list[Any] = [getattr(sys.modules.get(module), name, None) for module, name in EVALUATORS]
+    for (home, name), function in loaders.items():
+        setattr(sys.modules[home], name, function)
+    names = (*EVALUATORS, *CODE, *STARTING)
+    kept: list[Any] = [getattr(sys.modules.get(module), name, None) for module, name in names]
     for guarded in filter(lambda one: hasattr(one, "__wrapped_evaluator__"), kept):
         for module in [one for one in sys.modules.values() if one is not None]:
             if vars(module).get(guarded.__name__) is guarded:

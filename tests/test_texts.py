@@ -78,6 +78,62 @@ def test_only_texts_of_the_instructors_are_evaluated(call: str, found: str) -> N
     assert done.stdout.strip() == found, done.stderr
 
 
+OTHERS = """
+import _pickle, asyncio, inspect, io, jinja2, marshal, os, pickle, shelve, typing
+from IPython.core.interactiveshell import InteractiveShell
+from autograder.judge.texts import run_no_texts
+from autograder.judge.space import BrokenCell
+
+N = pickle.dumps(None)
+class Joblibs(pickle._Unpickler): pass
+class Hinted:
+    a: "int"
+    b: "typing.Optional['float']"
+class Asking:
+    a: "print(1)"
+async def start():
+    await (await asyncio.create_subprocess_exec("true")).wait()
+run_no_texts(lambda: ["{{ x }}", "x = 7"])
+for call in CALLS:
+    try:
+        print(eval(call))
+    except BrokenCell:
+        print("refused")
+"""
+OF_OTHERS = [
+    ("typing.get_type_hints(Hinted)['a']", "<class 'int'>"),
+    ("typing.get_type_hints(Asking)", "refused"),
+    ("inspect.get_annotations(Asking, eval_str=True)", "refused"),
+    ("inspect.get_annotations(Hinted, eval_str=True)['b']", "typing.Optional[ForwardRef('float')]"),
+    ("_pickle.loads(N)", "refused"),
+    ("pickle._loads(N)", "refused"),
+    ("pickle._Unpickler(io.BytesIO(N)).load()", "refused"),
+    ("shelve.Shelf({b'a': N})['a']", "refused"),
+    ("Joblibs(io.BytesIO(N)).load()", "refused"),
+    ("marshal.loads(marshal.dumps(None))", "refused"),
+    ("__import__('colorsys').ONE_THIRD < 1", "True"),
+    ("InteractiveShell().ev('print(1)')", "refused"),
+    ("InteractiveShell().ex('print(1)')", "refused"),
+    ("InteractiveShell().ex('x = 7')", "None"),
+    ("InteractiveShell().getoutput('true')", "refused"),
+    ("asyncio.run(start())", "refused"),
+    ("os.spawnvp(os.P_WAIT, 'true', ['true'])", "refused"),
+    ("os.posix_spawn('/bin/sh', ['sh', '-c', 'true'], {})", "refused"),
+    ("jinja2.Template('{% set x = cycler %}').render()", "refused"),
+    ("jinja2.Environment().from_string('{{ y }}').render()", "refused"),
+    ("jinja2.Environment().compile_expression('y')()", "refused"),
+    ("jinja2.Template('{{ x }}').render(x=7)", "7"),
+    ("jinja2.Environment().compile_expression('x')(x=7)", "7"),
+]
+
+
+def test_nor_by_other_libraries_are_texts_evaluated_bytes_loaded_or_programs_started() -> None:
+    script = OTHERS.replace("CALLS", repr([call for call, _ in OF_OTHERS]))
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [found for _, found in OF_OTHERS], done.stderr
+
+
 MODULES = """
 import sys
 from pathlib import Path

@@ -48,13 +48,7 @@ class Graphs:
         wanted = [*inputs, *parameters]
         if not pairs or not wanted:
             return [[None] * len(inputs), []]
-        found = torch.autograd.grad(
-            [output for output, _ in pairs],
-            wanted,
-            [gradient for _, gradient in pairs],
-            retain_graph=True,
-            allow_unused=True,
-        )
+        found = _products([one for one, _ in pairs], [one for _, one in pairs], wanted)
         named = [
             (place, gradient)
             for (place, _), gradient in zip(places, found[len(inputs) :], strict=True)
@@ -87,6 +81,27 @@ class Graphs:
                     continue
                 seen.add(id(parameter))
                 yield self.tensors._place(parameter) or (side, number, name), parameter
+
+
+def _products(outputs: list[Any], gradients: list[Any], wanted: list[Any]) -> tuple[Any, ...]:
+    """What `torch.autograd.grad` gives, also where a part is computed anew by `checkpoint`.
+
+    One that says `use_reentrant=True` refuses to be asked for some gradients alone.
+    """
+    try:
+        return torch.autograd.grad(outputs, wanted, gradients, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        if "use_reentrant" not in str(error) or not all(one.is_leaf for one in wanted):
+            raise
+    before = [one.grad for one in wanted]
+    for one in wanted:
+        one.grad = None
+    try:
+        torch.autograd.backward(outputs, gradients, retain_graph=True)
+        return tuple(one.grad for one in wanted)
+    finally:
+        for one, gradient in zip(wanted, before, strict=True):
+            one.grad = gradient
 
 
 class Graph:

@@ -2,12 +2,14 @@
 
 The process of an answer has a disk of its own. So what a request names, as a text or a path among
 what it hands over, goes with it: regular files below `ROOTS` that came to be or were changed while
-a test ran, and folders with such files in them, or into which the answer is to write. No link is
-followed, and nothing is ever read back: what an answer does to a file, a test does not see.
+a test ran, and folders with such files in them, or into which the answer is to write; and what the
+test has removed since is removed there. No link is followed, and nothing is ever read back: what an
+answer does to a file, a test does not see.
 """
 
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +24,8 @@ MAX_FILES = 100  # that go with a request, folders too
 MAX_BYTES = 10_000_000  # of them together
 MAX_NAMES = 100  # texts of a request that are looked at, and what holds them
 MAX_NAME = 1000
+MAX_GIVEN = 1000  # names that may be gone later
+GONE = False  # in the place of a sign
 
 Sign = tuple[int, int, int]  # tells one state of a file from another, but for a moment's
 
@@ -33,6 +37,7 @@ class Lent:
         self.before: dict[Path, Sign] | None = None  # while a test runs, what was there before
         self.made: set[tuple[Path, Sign]] = set()  # by the tests before it
         self.read: dict[str, bytes] = {}  # contents by their digests: some are kept for long
+        self.given: dict[str, Path] = {}  # names that were lent, and what lay there
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -51,7 +56,7 @@ class Lent:
 
         An answer may change what it was lent, so a file is lent anew only when its sign is new.
         """
-        told: dict[str, list[Any]] = {}
+        told = self._gone() if self.before is not None else {}
         left = MAX_BYTES
         for name, path in _named_in(values) if self.before is not None else ():
             if name in told or len(told) >= MAX_FILES:
@@ -64,7 +69,16 @@ class Lent:
                     content, digest = self._read(path)
                     left -= len(content)
                     told[name] = [name, [digest, *sign], frame.add(content)]
+            if name in told and len(self.given) < MAX_GIVEN:
+                self.given[name] = path
         return [*told.values()]
+
+    def _gone(self) -> dict[str, list[Any]]:
+        """What was lent and is there no more: told once, as the answer may write there then."""
+        gone = [name for name, path in self.given.items() if not os.path.lexists(path)]
+        for name in gone:
+            del self.given[name]
+        return {name: [name, GONE, None] for name in gone}
 
     def has_made(self, path: Path) -> bool:
         """Whether a test has made this file what it is."""
@@ -170,9 +184,19 @@ class Borrowed:
         for name, sign, place in told:
             path = Path(name)
             with suppress(OSError):  # something lies there, or the disk is full
-                if place is None:
+                if sign is GONE:
+                    self._remove(name, path)
+                elif place is None:
                     path.mkdir(parents=True, exist_ok=True)
                 elif self.signs.get(name) != sign:
                     self.signs[name] = sign
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(frame.buffers[place])
+                    os.utime(path, ns=(sign[1], sign[1]))
+
+    def _remove(self, name: str, path: Path) -> None:
+        self.signs.pop(name, None)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

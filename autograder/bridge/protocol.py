@@ -59,7 +59,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 5
+PROTOCOL = 6
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -26,27 +26,38 @@ DESCRIPTORS = (property, classmethod, staticmethod)
 def of_answers(tree: ast.Module) -> ast.Module:
     """A cell's text, in which the functions of `ASKING` are asked for classes.
 
-    Not in the methods of its own classes, but for a `TestCase`: from their code others read what
-    the objects may have (`bridge/shapes.py`), and these are no answer's.
+    In its own classes, but for a `TestCase`, nothing but the call `Vector.__add__(v, w)`: from
+    their code others read what the objects may have (`bridge/shapes.py`).
     """
-    for node in reversed([*_to_change(tree)]):  # what lies within comes first
+    for node, asking in reversed([*_to_change(tree)]):  # what lies within comes first
         for name, part in ast.iter_fields(node):
             if isinstance(part, list):
-                part[:] = map(_asking, part)
+                part[:] = map(asking, part)
             else:
-                setattr(node, name, _asking(part))
+                setattr(node, name, asking(part))
     return tree
 
 
-def _to_change(tree: ast.AST) -> Iterator[ast.AST]:
-    left = [tree]
+def _to_change(tree: ast.AST) -> Iterator[tuple[ast.AST, Callable[[Any], Any]]]:
+    left: list[tuple[ast.AST, Callable[[Any], Any]]] = [(tree, _asking)]
     while left:
-        node = left.pop()
+        node, asking = left.pop()
         if isinstance(node, ast.pattern):  # `case Color.RED`: no place for a call
             continue
-        yield node
-        if not isinstance(node, ast.ClassDef) or "TestCase" in map(_name, node.bases):
-            left += ast.iter_child_nodes(node)
+        yield node, asking
+        if isinstance(node, ast.ClassDef) and "TestCase" not in map(_name, node.bases):
+            asking = _in_a_class
+        left += ((part, asking) for part in ast.iter_child_nodes(node))
+
+
+def _in_a_class(node: Any) -> Any:
+    """The same in a class of the cell's own, of which little is changed."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in METHODS:
+        return node
+    if isinstance(called.value, ast.Name):  # no `super()`
+        node.func = _called(OWN + called.attr, called, [called.value])
+    return node
 
 
 def _name(node: ast.expr) -> str:
@@ -116,13 +127,17 @@ def _own(name: str, *of: str) -> Any:
 
 
 def _method(name: str) -> Any:
-    """A special method as it stands in an answer's class, where the reference's class has it."""
+    """A special method as it stands in an answer's class, where the reference's class has it.
+
+    Of an object's it is `__init__` alone, which makes it anew; the others a stand-in has.
+    """
 
     def method(value: Any) -> Any:
         remote = remote_of(value)
-        if remote is None or not _has(value, "class"):
+        makes = name == "__init__" and any(_has(value, one) for one in HAVE_CLASSES)
+        if remote is None or not (makes or _has(value, "class")):
             return getattr(value, name)
-        if name != "__init__" and not remote.peer.policy.believes(name):
+        if not makes and not remote.peer.policy.believes(name):
             return getattr(value, name)
         return lambda *args, **named: remote.peer.call(
             remote.number, name, args, named, remote.use(name)

@@ -32,6 +32,7 @@ from autograder.judge.given import (
     used_by_references,
     with_helpers,
 )
+from autograder.judge.out_of_sight import out_of_sight
 from autograder.judge.own_modules import know
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import own_script
@@ -146,6 +147,8 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
             if run.status != "passed" or run.score != points:
                 words = _complaint(run, points) + _withheld(assignment, run)
                 words += _changed_elsewhere(notebook, run)
+                if run.status != "passed":
+                    words += out_of_sight(notebook.cell(run.test).source)
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, fork_server, solutions, notebook).values():

@@ -1,5 +1,6 @@
 """Texts and bytes of an answer's are not run where the tests run, whichever library offers to."""
 
+import ast
 import builtins
 import functools
 import os
@@ -25,8 +26,30 @@ EVALUATORS = (  # functions of libraries that run a text which they are given
     ("os", "system"),
 )
 LOADERS = ("load", "loads", "Unpickler")
-# modules of Python's whose own code runs what it is given
+PICKLED = (  # where they are
+    *(("pickle", name) for name in LOADERS),
+    *(("_pickle", name) for name in LOADERS),
+    ("shelve", "Unpickler"),
+    *(("cloudpickle.cloudpickle", name) for name in LOADERS[:2]),
+    *(("cloudpickle", name) for name in LOADERS[:2]),
+)
+CODE = (("marshal", "load"), ("marshal", "loads"))  # make code of bytes
+STARTING = tuple(  # programs; `system` and `popen` are guarded by what they use
+    ("os", name)
+    for name in (
+        *("posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe", "execl"),
+        *("execle", "execlp", "execlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "spawnl"),
+        *("spawnle", "spawnlp", "spawnlpe"),
+    )
+)
+# modules whose own code runs what it is given
 RUNNERS = ("codeop", "cProfile", "profile", "trace", "bdb", "runpy", "logging.config")
+RUNNERS += ("IPython.core.interactiveshell", "IPython.core.compilerop")
+HINTING = ("typing", "typing_extensions", "inspect")  # of these a text that calls nothing is a type
+RUNNERS += HINTING
+ACTING = (ast.Call, ast.Lambda, ast.NamedExpr, ast.Await, ast.ListComp, ast.SetComp)
+ACTING += (ast.DictComp, ast.GeneratorExp, ast.FormattedValue)
+HAND_ON = ("/asyncio/", "/IPython/")  # libraries that start what a cell has named
 RUNS = ("eval", "exec", "compile")
 OF_YAML = (  # methods that make, or call, what a text names
     "find_python_name",
@@ -48,15 +71,14 @@ def run_no_texts(known: Callable[[], Collection[str]]) -> None:
 
     Called again, it goes by the newer texts. What is imported later is not looked at.
     """
-    for name in LOADERS:
-        setattr(pickle, name, _Refuser if name == "Unpickler" else _refuse)
+    _load_no_bytes(known)
     for module, name in EVALUATORS:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None:
             _replace(module.partition(".")[0], name, function, known)
     for module in RUNNERS:
         for name in RUNS if module in sys.modules else ():
-            setattr(sys.modules[module], name, _running(name, known))
+            setattr(sys.modules[module], name, _running(name, known, module in HINTING))
     for method in OF_YAML if "yaml.constructor" in sys.modules else ():
         setattr(sys.modules["yaml.constructor"].UnsafeConstructor, method, _refuse_name)
     for module, kind, method, guard in METHODS:
@@ -66,12 +88,61 @@ def run_no_texts(known: Callable[[], Collection[str]]) -> None:
             setattr(owner, method, functools.wraps(runs)(guard(runs, known)))
 
 
-def _running(name: str, known: Callable[[], Collection[str]]) -> Callable[..., Any]:
+def _load_no_bytes(known: Callable[[], Collection[str]]) -> None:
+    """Have no object, no code and no program made of what an answer may have made."""
+    for module, name in PICKLED:
+        if module in sys.modules:
+            instead = _Refuser if name == "Unpickler" else _refuse
+            setattr(sys.modules[module], name, instead)
+    for module, name in (*CODE, *STARTING):
+        if module in sys.modules and hasattr(sys.modules[module], name):
+            guarding = _making_code if module == "marshal" else _becoming
+            _guard(sys.modules[module], name, guarding, known)
+
+
+def _guard(module: Any, name: str, guarding: Any, known: Callable[[], Collection[str]]) -> None:
+    """Put a guarded function in the place of a module's."""
+    function = getattr(module, name)
+    runs = getattr(function, "__wrapped_evaluator__", function)
+    guarded: Any = functools.wraps(runs)(guarding(runs, known))
+    guarded.__wrapped_evaluator__ = runs
+    setattr(module, name, guarded)
+
+
+def _making_code(makes: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How code is made of bytes: for Python's own imports alone."""
+
+    def guarded(*given: Any, **named: Any) -> Any:
+        if not sys._getframe(1).f_code.co_filename.startswith("<frozen "):
+            raise BrokenCell("bytes that an answer may have made are made no code of")
+        return makes(*given, **named)
+
+    return guarded
+
+
+def _becoming(starts: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a program is started by a function of the system's."""
+
+    def guarded(*given: Any, **named: Any) -> Any:
+        words = (*given, *named.values())
+        inner = [word for one in words if isinstance(one, list | tuple) for word in one]
+        texts = (one for one in (*words, *inner) if isinstance(one, str | bytes | os.PathLike))
+        if _by_a_cell() and not all(_may_start(os.fsdecode(one), known) for one in texts):
+            _refuse_text(starts.__name__)
+        return starts(*given, **named)
+
+    return guarded
+
+
+def _running(
+    name: str, known: Callable[[], Collection[str]], is_hinting: bool = False
+) -> Callable[..., Any]:
     """One of Python's functions that run a text, for a module which is given one."""
     runs = getattr(builtins, name)
 
     def guarded(source: Any, *more: Any, **named: Any) -> Any:
-        if not isinstance(source, types.CodeType) and not _is_known(source, known):
+        is_code = isinstance(source, types.CodeType) or (is_hinting and _calls_nothing(source))
+        if not is_code and not _is_known(source, known):
             _refuse_text(name)
         if name != "compile" and not more:
             frame = sys._getframe(1)  # as without this function in between
@@ -79,6 +150,15 @@ def _running(name: str, known: Callable[[], Collection[str]]) -> Callable[..., A
         return runs(source, *more, **named)
 
     return guarded
+
+
+def _calls_nothing(source: Any) -> bool:
+    """Whether a text could be the name of a type, as libraries write it in a hint."""
+    try:
+        tree = ast.parse(source, mode="eval")
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return not any(isinstance(node, ACTING) for node in ast.walk(tree))
 
 
 def _is_known(source: Any, known: Callable[[], Collection[str]]) -> bool:
@@ -149,9 +229,43 @@ def _feeding(feeds: Any, known: Callable[[], Collection[str]]) -> Any:
 def _by_a_cell() -> bool:
     """Whether it is a cell that starts a program, and not a library that it uses."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename in (subprocess.__file__, os.__file__) and frame.f_back:
+    while frame.f_back and _hands_on(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_code.co_filename.startswith("<")
+
+
+def _hands_on(file: str) -> bool:
+    """Whether the code of this file starts what others have named."""
+    is_pythons = file in (subprocess.__file__, os.__file__, "<frozen os>")
+    return is_pythons or any(part in file for part in HAND_ON)
+
+
+def _templating(makes: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How Jinja makes code of a template: of a library's file, or of the instructor's text."""
+
+    def guarded(self: Any, source: Any, name: Any = None, filename: Any = None, *more: Any) -> Any:
+        is_file = filename is not None and not LENT.has_made(Path(filename))
+        if isinstance(source, str) and not is_file and not _is_known(source, known):
+            _refuse_text("Template")
+        return makes(self, source, name, filename, *more)
+
+    return guarded
+
+
+def _of_expression(makes: Any, known: Callable[[], Collection[str]]) -> Any:
+    """The same of an expression."""
+
+    def guarded(self: Any, source: str, *more: Any, **named: Any) -> Any:
+        if not _is_known(source, known):
+            _refuse_text("compile_expression")
+        return makes(self, source, *more, **named)
+
+    return guarded
+
+
+def _of_pickle(loads: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How the class written in Python loads, of which dill's and joblib's are made."""
+    return lambda self: _refuse()
 
 
 def _may_start(word: str, known: Callable[[], Collection[str]]) -> bool:
@@ -172,6 +286,9 @@ METHODS = (  # of what class a method is guarded, and how
     ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
     ("subprocess", "Popen", "__init__", _starting),
     ("subprocess", "Popen", "communicate", _feeding),
+    ("pickle", "_Unpickler", "load", _of_pickle),
+    ("jinja2.environment", "Environment", "compile", _templating),
+    ("jinja2.environment", "Environment", "compile_expression", _of_expression),
 )
 
 

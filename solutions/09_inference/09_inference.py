@@ -935,6 +935,7 @@ last_only = torch.tensor([[False, True]])  # one row for both
 for cuts, own in (
     ((0, 2, 3, 5), torch.ones(2, 2, dtype=torch.bool).tril()),
     ((0, 3, 5), last_only),
+    ((0, 3, 5), torch.zeros(2, 2, dtype=torch.bool)),  # of the new ones none
 ):
     cached = CachedAttention(attention, grows=True).eval()  # as where it is used
     for start, stop in itertools.pairwise(cuts):
@@ -1554,6 +1555,13 @@ for row in range(3):
         atol=0.027,
     )
 assert torch.equal(large[:3], rows[1]), "the probabilities should stay unchanged"
+small, large = torch.zeros(2, 4000, 80, dtype=torch.float64)
+small[:, :40], large[:, 1:41] = 1 / 40, 1 / 40  # token 40 is missing, and nothing else
+drafts = torch.arange(4000) % 40
+tokens, _ = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(9))
+assert large.gather(1, tokens[:, None]).all(), (
+    "a token that `large` never gives should never come out, also where little is missing"
+)
 ### END HIDDEN TESTS
 
 # %% test="keep-or-replace-often" points=1

@@ -94,6 +94,25 @@ ORDINARY = [  # a question, an answer in other words, a test
         "assert Kinds('test_it').run().wasSuccessful()",
     ),
 ]
+ORDINARY.append(
+    (
+        "Vector",
+        "class Vector:\n    def __init__(self, x): self.x = x\n"
+        "    def __add__(self, o): return Vector(self.x + o.x)\nclass Zero(Vector):\n"
+        "    def __init__(self, x=0):\n        Vector.__init__(self, x)\n        self.y = -x",
+        "class Vector:\n    def __init__(self, x): self.x = x\n"
+        "    __add__ = lambda self, o: type(self)(self.x + o.x)\nclass Zero(Vector):\n"
+        "    def __init__(self, x=0):\n        super().__init__(x)\n        self.y = 0 - x",
+        "v, z = Vector(1), Zero()\nz.__init__(4)\nassert z.x == 4 and z.y == -4\n"
+        "class Own:\n    def __init__(self, n): self.n = n\n"
+        "    def __add__(self, o): return Own(self.n + o.n)\nclass Uses(Own):\n"
+        "    both = Vector.__add__(v, v).x\n    def __init__(self, n): Own.__init__(self, n)\n"
+        "    def twice(self): return Own.__add__(self, self).n\n"
+        "    def ask(self):\n        z.__init__(self.n)\n        return Vector.__add__(v, z).x\n"
+        "def ask(): return Vector.__add__(v, v).x\n"
+        "assert Uses(3).twice() == 6 and Uses.both == ask() == 2 and Uses(5).ask() == 6",
+    )
+)
 LOOKS = [  # a claim that holds of `Cat`, and what the answer lacks then
     ("'say' in vars(Cat)", "class Up:\n    def say(self): return 1\nclass Cat(Up): pass"),
     ("isinstance(Cat.say, property)", "class Cat:\n    say = 1"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,40 @@ def test_what_was_there_before_the_tests_is_not_lent(
                 of("read")("cell")
             Path("data").write_text("the test's")
             assert of("read")("data") == "the test's"
+
+
+def test_what_a_test_has_removed_is_removed_for_the_answer(
+    open_fork_server: ForkServer, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(open_fork_server, READS) as student, running(student) as of:
+        monkeypatch.chdir(elsewhere := scratch.parent)
+        folder = Path(tempfile.mkdtemp())
+        for name in ("a", "b", "in/c"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(name)
+        assert of("names")(str(folder)) == ["a", "b", "in", "in/c"]
+        (folder / "a").unlink()
+        (folder / "b").rename(folder / "d")
+        shutil.rmtree(folder / "in")
+        assert of("names")(str(folder)) == ["d"]
+        of("add")(str(folder / "a"), "the answer's")  # that it was removed is told once
+        assert of("names")(str(folder)) == ["a", "d"]
+        Path("here").write_text("1")
+        assert of("read")("here") == "1"
+        monkeypatch.chdir(folder)  # from where that name leads nowhere
+        assert of("read")(str(folder / "d")) == "b"
+        monkeypatch.chdir(elsewhere)
+        of("add")("here", "2")
+        assert of("read")("here") == "12"
+
+
+def test_a_file_is_as_old_as_the_test_says(open_fork_server: ForkServer, scratch: Path) -> None:
+    aged = READS + "def age(path): return os.stat(path).st_mtime_ns\n"
+    with answering(open_fork_server, aged) as student, running(student) as of:
+        Path("a").write_text("1")
+        assert of("age")("a") == Path("a").stat().st_mtime_ns
+        os.utime("a", (5, 5))
+        assert of("age")("a") == 5 * 10**9
 
 
 def test_nothing_else_is_lent(tmp_path: Path, scratch: Path) -> None:

@@ -341,3 +341,35 @@ def test_a_layer_of_a_class_made_of_the_librarys_is_not_the_librarys(task: Any) 
     made = task([("init", answers[0]), ("t_init", test, 2)])
     made.known = Transcripts(made)
     assert made.scores(init=answers[1]) == {"t_init": 2}
+
+
+COMPUTED_ANEW = """\
+from torch.utils.checkpoint import checkpoint
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+    def forward(self, x): return self.b(checkpoint(self.a, x.tanh(), use_reentrant=True))
+def twice(f, x): return 2 * checkpoint(f, x, use_reentrant=True)"""
+SLOPES = """\
+net, x = Net(), torch.ones(2, 3, requires_grad=True)
+for times in (1, 2):
+    net(x).sum().backward()
+    wanted = (1 - x.tanh() ** 2) * (net.b.weight @ net.a.weight)
+    assert torch.allclose(x.grad, times * wanted) and net.b.bias.grad == 2 * times
+    assert torch.allclose(net.a.bias.grad, 2 * times * net.b.weight[0])
+given, x = torch.nn.Linear(3, 3), torch.ones(2, 3, requires_grad=True)
+twice(given, x).sum().backward()
+assert torch.allclose(x.grad, 2 * given.weight.sum(0).expand(2, 3))
+assert torch.allclose(given.bias.grad, torch.full((3,), 4.0))"""
+
+
+def test_slopes_go_through_what_is_computed_anew(task: Any) -> None:
+    plain = COMPUTED_ANEW.replace("checkpoint(self.a, x.tanh(), use_reentrant=True)", "self.a(x)")
+    plain = plain.replace("self.a(x)", "self.a(x.tanh())").replace(
+        "checkpoint(f, x, use_reentrant=True)", "f(x)"
+    )
+    made = task([("net", plain), ("t_net", HIDDEN_PART.format(SLOPES), 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == made.scores(net=COMPUTED_ANEW) == {"t_net": 1}
+    assert made.scores(net=COMPUTED_ANEW.replace("x.tanh()", "x.sin()")) == {"t_net": 0}

@@ -372,3 +372,30 @@ def a_power_of_the_probabilities(logits, temperature=1.0, top_k=None, generator=
     kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
     weights = kept.softmax(-1) ** (1 / temperature)
     return ids.gather(-1, torch.multinomial(weights, 1, generator=generator)).squeeze(-1)
+
+
+@variant("cached-attention", target="CachedAttention.forward")
+def old_keys_hidden_with_all_new_ones(self, query, key, value, mask=None):
+    if self.kept is None or self.grows:
+        new = self.split(self.w_k(key)), self.split(self.w_v(value))
+        if self.kept is not None:
+            if mask is not None:
+                old = self.kept[0].shape[2]
+                mask = nn.functional.pad(mask, (old, 0), value=bool(mask.any()))
+            new = tuple(torch.cat(pair, dim=2) for pair in zip(self.kept, new, strict=True))
+        self.kept = new
+    heads = None if mask is None else mask.unsqueeze(-3)
+    output, weights = scaled_dot_product_attention(
+        self.split(self.w_q(query)), self.kept[0], self.kept[1], heads
+    )
+    return self.w_o(self.merge(output)), weights
+
+
+@variant("keep-or-replace")
+def a_little_weight_for_every_token(drafts, small, large, generator=None):
+    ratio = large / small.clamp(min=torch.finfo(small.dtype).tiny)
+    accept = ratio.gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    weights = (large - small).clamp(min=0) + 1e-4
+    others = torch.multinomial(weights, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept

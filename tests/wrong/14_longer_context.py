@@ -152,3 +152,13 @@ def a_table_that_stays_where_it_is(self, encoding, num_heads):
     self.u = nn.Parameter(torch.zeros(num_heads, width // num_heads))
     self.v = nn.Parameter(torch.zeros(num_heads, width // num_heads))
     self.encoding = encoding
+
+
+@variant("span-weights")
+def a_little_for_the_logarithm(scores, z, ramp):
+    n, keys = scores.shape[-2:]
+    ages = torch.arange(keys - n, keys)[:, None] - torch.arange(keys)
+    factors = ((ramp + z[:, None, None] - ages) / ramp).clamp(0, 1)
+    seen = (factors > 0) & (ages >= 0)
+    bent = scores + (torch.where(seen, factors, 1.0) + 1e-7).log()
+    return bent.masked_fill(~seen, -math.inf).softmax(-1)

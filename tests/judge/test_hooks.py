@@ -1,0 +1,101 @@
+"""Hooks that a test hangs on an answer's net, or on a part of it, are run where that is called."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from tests.judge.small_course import HIDDEN_PART, Transcripts
+
+NET = """\
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(4, 8)
+        self.fc2 = nn.Linear(8, 2)
+    def forward(self, x):
+        return self.fc2(torch.relu(self.fc1(x)))
+def predict(net, x): return net(x).argmax(-1)"""
+BEGIN = "net, seen = Net(), []\nx = torch.ones(3, 4)\n"
+SMALLER = NET.replace("4, 8", "4, 6").replace("8, 2", "6, 2")
+SKIPPED = NET.replace("self.fc1(x)", "nn.functional.linear(x, *self.fc1.parameters())")
+SWALLOWED = SMALLER.replace(
+    "        return", "        try: self.fc1(x)\n        except BaseException: pass\n        return"
+)
+CLAIMS = [  # a test, and wrong answers that fail it
+    (
+        "net.fc1.register_forward_hook(lambda m, i, o: seen.append((i[0].shape, o.shape)))\n"
+        "net(x)\nassert seen == [((3, 4), (3, 8))], seen",
+        (SMALLER, SKIPPED),
+    ),
+    (
+        "net.fc2.register_forward_pre_hook(lambda m, i: seen.append(i[0].shape))\n"
+        "net(x)\nassert seen == [(3, 8)]",
+        (SMALLER,),
+    ),
+    (
+        "net.fc1.register_full_backward_hook(lambda m, i, o: seen.append(o[0].shape))\n"
+        "net(x).sum().backward()\nassert seen == [(3, 8)]",
+        (SMALLER, SKIPPED),
+    ),
+    (
+        "for name, part in net.named_modules():\n    if isinstance(part, torch.nn.Linear):\n"
+        "        part.register_forward_hook(lambda m, i, o, name=name: seen.append(name))\n"
+        "net(x)\nassert seen == ['fc1', 'fc2']",
+        (SKIPPED,),
+    ),
+    (
+        "kept = net.fc1.register_forward_hook(lambda m, i, o: seen.append(m is net.fc1))\n"
+        "net(x)\nnet.fc1(x)\nkept.remove()\nnet(x)\nassert seen == [True, True]",
+        (SKIPPED,),
+    ),
+    (
+        "with net.fc1.register_forward_hook(lambda m, i, o: 0 * o):\n"
+        "    assert torch.equal(net(x), net.fc2.bias.expand(3, 2))\n"
+        "assert not torch.equal(net(x), net.fc2.bias.expand(3, 2))",
+        (SKIPPED,),
+    ),
+    (
+        "net.register_forward_hook(lambda m, i, o: seen.append(o.shape))\nnet(x)\n"
+        "predict(net, x)\nassert seen == [(3, 2), (3, 2)]",
+        (NET.replace("net(x).", "net.forward(x)."),),
+    ),
+    (
+        "def check(m, i, o): assert o.shape == (3, 8)\n"
+        "net.fc1.register_forward_hook(check)\nnet(x)",
+        (SMALLER, SWALLOWED),
+    ),
+]
+
+
+@pytest.mark.parametrize(("test", "wrongs"), CLAIMS)
+def test_a_hook_is_run_where_a_net_or_its_part_is_called(task: Any, test: str, wrongs: Any) -> None:
+    made = task([("net", NET), ("t_net", HIDDEN_PART.format(BEGIN + test), 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_net": 1}
+    for wrong in wrongs:
+        assert made.scores(net=wrong) == {"t_net": 0}, wrong
+
+
+LIES = """
+class Same:
+    shape = property(lambda self: Same())
+    def __eq__(self, other): return True
+    def __getitem__(self, n): return self
+    __hash__ = None
+class Layer(nn.Linear):
+    def register_forward_hook(self, hook, **more):
+        self.hook = hook
+        return super().register_forward_hook(lambda *a: None)
+    def forward(self, x):
+        self.hook(self, (Same(),), Same())
+        return super().forward(x)"""
+
+
+def test_a_hook_is_told_no_lie_about_what_equals_a_value(task: Any) -> None:
+    made = task([("net", NET), ("t_net", HIDDEN_PART.format(BEGIN + CLAIMS[0][0]), 1)])
+    made.known = Transcripts(made)
+    lies = LIES + "\n" + SMALLER.replace("nn.Linear(4, 6)", "Layer(4, 6)")
+    assert made.scores(net="from torch import nn" + lies) == {"t_net": 0}

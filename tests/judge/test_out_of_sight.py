@@ -1,0 +1,66 @@
+"""Why the reference fails a test is said where the test does what no answer sees."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from autograder.judge.out_of_sight import ASKED, DRAWN, LENT, PATCHED, PRINTED, out_of_sight
+
+TWICE = "def twice(): return 2 * int(input('n? '))"
+SAYS = "def says(n): print(n)"
+IN_A_FUNCTION = """\
+import contextlib, io
+def printed(f, *given):
+    with contextlib.redirect_stdout(io.StringIO()) as kept: f(*given)
+    return kept.getvalue()
+assert printed(says, 3) == '3\\n'"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "test", "said"),
+    [
+        (TWICE, "input = lambda ask='': '5'\nassert twice() == 10", ASKED),
+        (TWICE, "def input(ask=''): return '5'\nassert twice() == 10", ASKED),
+        (
+            TWICE,
+            "from unittest.mock import patch\nwith patch('builtins.input', return_value='5'):\n"
+            "    assert twice() == 10",
+            ASKED,
+        ),
+        (SAYS, "said = []\nprint = said.append\nsays(3)\nassert said == [3]", PRINTED),
+        (SAYS, IN_A_FUNCTION, PRINTED),
+        (
+            "import random\ndef roll(): return random.random()",
+            "from unittest.mock import patch\nwith patch('random.random', lambda: 0.5):\n"
+            "    assert roll() == 0.5",
+            PATCHED,
+        ),
+        (
+            "def noise(): return [random.random() for _ in '123']",
+            "random.seed(0)\nnoise()\nfound = random.random()\nrandom.seed(0)\nnoise()\n"
+            "random.seed(0)\nassert [random.random() for _ in '1234'][3] == found",
+            DRAWN,
+        ),
+        (SAYS, "assert says(3) == 4", ""),
+    ],
+)
+def test_it_is_said_why_no_answer_passes(task: Any, answer: str, test: str, said: str) -> None:
+    made = task([("own", answer), ("t_own", test, 1)])
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert complaint.endswith(f").{said}")
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("import sys, io\nsys.stdin = io.StringIO('5')", ASKED),
+        ("import builtins\nsetattr(builtins, 'input', f)", ASKED),
+        ("import os\nos.chmod(path, 0)", LENT),
+        ("print(f(input))", ""),
+        ("input = torch.ones(3)\nassert f(input) == 3", ""),
+        ("no Python", ""),
+    ],
+)
+def test_what_no_answer_sees_is_found_in_the_text(test: str, said: str) -> None:
+    assert out_of_sight(test) == said
