@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, library
 from autograder.bridge.making import set_class
-from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Due, Each, Places, parts_of
+from autograder.bridge.reference import KNOWN, OBJECTS, VALUE, Due, Each, Keyed, Places, parts_of
 from autograder.bridge.shapes import MADE
 from autograder.bridge.stand_ins import Remote, StandIn, Steps, class_name, make_steps, remote_of
 
@@ -21,6 +21,11 @@ def look(peer: "Peer", value: Any, due: Due, is_call: bool) -> None:
     if isinstance(due, Places):
         for place, one in due.parts.items():
             _look_at(peer, library.part_at(value, place), one)
+    elif isinstance(due, Keyed):
+        if not issubclass(type(value), dict):
+            look_for_objects(peer, value, is_call, False)
+        for part in dict.values(value) if issubclass(type(value), dict) else ():
+            _look_at(peer, part, due.due)
     elif isinstance(due, Each):
         for part in value if type(value) in (list, tuple) else ():
             _look_at(peer, part, due.due)

@@ -6,6 +6,7 @@ A call goes by its label, the name by which the test came to what it calls.
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from autograder.bridge import library
@@ -106,7 +107,17 @@ class Each:
     due: "str | Places"
 
 
-Due = str | Places | Each  # what has to be given, a constant of these; or "object", whatever it is
+@dataclass(frozen=True)
+class Keyed:
+    """What each entry has to be of a table whose keys are objects."""
+
+    due: "Due"
+
+
+Due = (
+    str | Places | Each | Keyed
+)  # what has to be given, a constant of these; or "object": anything
+WITHIN = Places | Keyed  # where parts of what is given have to be something
 
 
 class Expected:
@@ -134,7 +145,7 @@ class Expected:
         if not any(due):
             last = _last(known[0])
             return VALUE if last and self.named.get(last) == {VALUE} else ""
-        places = [kind for kind in due if isinstance(kind, Places)]
+        places = [kind for kind in due if isinstance(kind, WITHIN)]
         found = next((kind for kind in (VALUE, KNOWN, *places, OBJECTS) if kind in due), "")
         return found or next(filter(None, map(self._each, known)), "")
 
@@ -262,7 +273,9 @@ def _what_is(outcome: Any) -> Due:
     known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
     if known:
         return KNOWN
-    return OBJECTS if _are_objects(outcome, DEEPEST) else _places_in(outcome) or "object"
+    if _are_objects(outcome, DEEPEST):
+        return OBJECTS
+    return _keyed(outcome) or _places_in(outcome) or "object"
 
 
 def _is_value(part: Any) -> bool:
@@ -282,6 +295,17 @@ def _are_objects(outcome: Any, depth: int) -> bool:
     )
 
 
+def _keyed(outcome: Any) -> Keyed | None:
+    """What entries have to be of a table whose keys are objects, as members of enumerations are.
+
+    No place of such a table can be told from another, so all have to be what all are.
+    """
+    if type(outcome) is not dict or all(map(_is_value, chain(*map(parts_of, outcome)))):
+        return None
+    kinds = [_what_is(part) for part in outcome.values()]
+    return Keyed(kinds[0]) if len(set(kinds)) == 1 and kinds[0] != "object" else None
+
+
 def _places_in(outcome: Any) -> Places | None:
     """Which parts of an outcome are values, beside others that are objects; None if it has none.
 
@@ -293,7 +317,7 @@ def _places_in(outcome: Any) -> Places | None:
     elif type(outcome) is dict:
         items = ((key, part) for key, part in outcome.items() if type(key) in (int, str))
     parts = {place: (part, _what_is(part)) for place, part in items}
-    due = {p: one for p, (_, one) in parts.items() if one == VALUE or isinstance(one, Places)}
+    due = {p: one for p, (_, one) in parts.items() if one == VALUE or isinstance(one, WITHIN)}
     apart = [
         p
         for p, (part, one) in parts.items()

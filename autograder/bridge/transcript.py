@@ -33,6 +33,15 @@ class Asked:
     kept: list[Any]  # copies of what it handed over
 
 
+def is_key(value: Any) -> bool:
+    """Whether a copy of a key can be one: of what is made of a list it is a list."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 class Transcript:
     """Keeps what crosses, of one end, while somebody wants it."""
 
@@ -78,6 +87,16 @@ class Transcript:
         if is_class and factory in EMPTY and len(self.defaults) < MAX_DEFAULTS:
             self.defaults.append(factory())
 
+    def _table(self, table: dict, depth: int) -> dict:
+        """A copy of a table; of keys that are objects only their kinds, each another key."""
+        made: dict[Any, Any] = {}
+        for key, part in table.items():
+            known = key if type(key) in library.LEAVES else self._copied(key, depth)
+            if not is_key(known) or known in made:
+                known = Opaque("object", f"key {len(made)}")
+            made[known] = self._copied(part, depth)
+        return made
+
     def _copied(self, value: Any, depth: int) -> Any:  # noqa: C901  (a branch a kind)
         self.left -= 1
         if self.left < 0 or self.bytes > MAX_TRANSCRIPT:
@@ -105,11 +124,12 @@ class Transcript:
             return self._copied(list(value), depth)
         if depth < 20 and isinstance(value, dict):
             self._keep_default(value)
-            return {key: self._copied(part, depth + 1) for key, part in value.items()}
+            return self._table(value, depth + 1)
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)
         is_text = type(value) is bytearray
-        self.bytes += len(value) if is_text else getattr(value, "nbytes", 0)
+        if not isinstance(value, type):  # of which the size is of its objects
+            self.bytes += len(value) if is_text else getattr(value, "nbytes", 0)
         if is_text:
             return value[:]
         if self.peer.tensors and self.peer.tensors.knows(value):

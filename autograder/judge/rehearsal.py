@@ -32,9 +32,11 @@ from autograder.judge.given import (
     used_by_references,
     with_helpers,
 )
+from autograder.judge.heard import Heard, heard
+from autograder.judge.looks import COUNTS
 from autograder.judge.out_of_sight import out_of_sight
 from autograder.judge.own_modules import know
-from autograder.judge.passes import REFERENCE
+from autograder.judge.passes import REFERENCE, STEADY
 from autograder.judge.questions import own_script
 from autograder.judge.reach import know_cell, know_test
 from autograder.judge.read_answer import locked_names
@@ -88,6 +90,7 @@ def runs(
     fork_server: ForkServer,
     questions: Sequence[str],
     only: Notebook | None = None,
+    known: Heard | None = None,
 ) -> dict[str, TestRun]:
     """How the tests of some questions go with these answers, the reference elsewhere.
 
@@ -97,14 +100,16 @@ def runs(
         fork_server: where processes come from.
         questions: grade_ids of solution cells whose tests are run.
         only: the notebook they are in; another one may have cells of the same grade_ids.
+        known: what the reference gives, if the answers are to be doubted as a student's are.
     """
+    purpose = REFERENCE if known is None else STEADY
     found: dict[str, TestRun] = {}
     for notebook in assignment.notebooks if only is None else (only,):
         wanted = {t for g in notebook.groups if set(g.solutions) & set(questions) for t in g.tests}
         if not wanted:
             continue
         script = own_script(notebook, answers, wanted)
-        work = Work(assignment, notebook, script, fork_server, None, Budget(), REFERENCE)
+        work = Work(assignment, notebook, script, fork_server, known, Budget(), purpose)
         with as_graded():
             found |= {run.test: run for run in work.run() if run.test in wanted}
     return found
@@ -139,7 +144,10 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
     complaints = found.complaints
     for notebook in assignment.notebooks:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
-        for run in runs(assignment, {}, fork_server, solutions, notebook).values():
+        first = runs(assignment, {}, fork_server, solutions, notebook)
+        known = heard(assignment, notebook, first)
+        again = runs(assignment, {}, fork_server, solutions, notebook, known)
+        for run in first.values():
             found.costs[run.test] = run.calls, run.work
             if is_no_number(run):
                 continue  # nbgrader gives full points then, and so do we
@@ -149,6 +157,9 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
                 words += _changed_elsewhere(notebook, run)
                 if run.status != "passed":
                     words += out_of_sight(notebook.cell(run.test).source)
+                complaints.append(f"{assignment.name}/{notebook.name}, {words}")
+            elif _is_lost(again.get(run.test)):
+                words = _as_a_students(again[run.test])
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, fork_server, solutions, notebook).values():
@@ -170,6 +181,23 @@ def _complaint(run: TestRun, points: float) -> str:
     return (
         f"test {run.test}: the reference does not pass it when tests and answers run in two "
         f"processes ({run.error}: {first})."
+    )
+
+
+def _is_lost(run: TestRun | None) -> bool:
+    """Whether a test that passed does not when the answer is doubted.
+
+    One that goes by the order in which it is asked is let go on as the reference does.
+    """
+    return run is not None and run.status != "passed" and run.message != COUNTS
+
+
+def _as_a_students(run: TestRun) -> str:
+    """That the reference loses a test when it is doubted as what a student hands in."""
+    first = run.message.partition("\n")[0] or run.error
+    return (
+        f"test {run.test}: the reference passes it, and would not as a student's answer "
+        f"({run.error}: {first})."
     )
 
 

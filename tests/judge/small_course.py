@@ -9,7 +9,7 @@ from autograder.common.results import Result, Verdict
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import grading, rehearsal
 from autograder.judge.assignment import Assignment, read_assignment
-from autograder.judge.differences import keep
+from autograder.judge.heard import Heard, heard
 
 RULES = "[defaults]\nseconds = {seconds}\n"
 
@@ -148,23 +148,12 @@ class Plugin:
 """
 
 
-class Transcripts:
+def Transcripts(made: Task) -> Heard:
     """What the reference gives in each test."""
-
-    def __init__(self, made: Task) -> None:
-        solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
-        found = rehearsal.runs(made.assignment, {}, made.fork_server, solutions)
-        self.kept = {test: keep(run.transcript) for test, run in found.items()}
-        self.kept_beside = {test: keep(run.beside) for test, run in found.items()}
-        self.unable: frozenset[str] = frozenset()
-
-    def of(self, test: str) -> Any:
-        """The reference's transcript; no mistake is known."""
-        return self.kept.get(test), ()
-
-    def beside(self, test: str) -> Any:
-        """What comes from the reference otherwise than by calls."""
-        return self.kept_beside.get(test)
+    notebook = made.assignment.notebooks[0]
+    solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
+    runs = rehearsal.runs(made.assignment, {}, made.fork_server, solutions)
+    return heard(made.assignment, notebook, runs)
 
 
 HIDDEN_PART = "\n### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"

@@ -169,7 +169,7 @@ def test_where_the_reference_is_known_it_is_not_run_with_every_submission(
     monkeypatch.setattr(Work, "_own_runs", None)
     assert made.scores(asked=answers[0]) == {"t_asked": 0}
     monkeypatch.undo()
-    made.known.kept_beside.clear()  # too large to be kept
+    made.known.besides.clear()  # too large to be kept
     assert made.scores(asked=answers[0]) == {"t_asked": 0}
 
 
