@@ -40,6 +40,7 @@ from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts
+from autograder.judge.why_apart import why
 from autograder.judge.work import Work
 
 
@@ -144,8 +145,7 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
                 continue  # nbgrader gives full points then, and so do we
             points = notebook.cell(run.test).points
             if run.status != "passed" or run.score != points:
-                words = _complaint(run, points) + _withheld(assignment, run)
-                words += _changed_elsewhere(notebook, run)
+                words = _complaint(run, points) + why(assignment, notebook, run)
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, fork_server, solutions, notebook).values():
@@ -168,29 +168,3 @@ def _complaint(run: TestRun, points: float) -> str:
         f"test {run.test}: the reference does not pass it when tests and answers run in two "
         f"processes ({run.error}: {first})."
     )
-
-
-def _changed_elsewhere(notebook: Notebook, run: TestRun) -> str:
-    """That an answer changes what another cell of the instructor's makes, if a test looks at it."""
-    given = {name for source in locked(notebook) for name in facts(source).bound}
-    changed = {name for cell in notebook.of_kind("solution") for name in altered(cell.source)}
-    asked = facts(notebook.cell(run.test).source).needed
-    found = sorted(given & changed & asked - notebook.brought)
-    if not found:
-        return ""
-    return (
-        f" If an answer's cell changes {found[0]}, which another cell makes: tests have that as "
-        "the other cell made it. Let the answer's own cell make it."
-    )
-
-
-def _withheld(assignment: Assignment, run: TestRun) -> str:
-    """That an answer lacks a file which its students do not get, if its error names one."""
-    for path in assignment.files:
-        named = path.stem if path.suffix == ".py" else path.name
-        if path not in assignment.released and named in run.message:
-            return (
-                f" The release does not hold {path.relative_to(assignment.folder)} "
-                "(c.CourseDirectory.ignore): only tests can read it, no answer."
-            )
-    return ""
