@@ -54,3 +54,24 @@ def test_of_a_test_that_is_wrong_in_itself_no_reason_is_made_up(task: Any) -> No
     made = task([("half", "def half(x): return x // 2"), ("t_half", "assert half(4) == 3", 1)])
     (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert complaint.endswith("(AssertionError: AssertionError).") or "half(4)" in complaint
+
+
+DRAWS = "import matplotlib.pyplot as plt\nplt.plot([9, 9])\nplt.show()"
+LINE = "plt.plot([1, 2], '--')\naxes = plt.gca()\n"
+LINE += "def drawn():\n    plt.plot([3])\n    return plt.gca()"
+ASKS = """
+found = axes.get_lines()
+assert len(found) == 1, f"{len(found)} lines"
+assert found[0].get_linestyle() == "--", "style"
+assert list(found[0].get_ydata()) == [1, 2], "data"
+assert len(drawn().get_lines()) == 1, "drawn later"
+"""
+
+
+@pytest.mark.parametrize("above", ["look", "first"])
+def test_a_cell_draws_on_no_figure_of_a_cell_above(task: Any, above: str) -> None:
+    """A notebook closes what a cell has shown."""
+    first = [("t_first", "assert plt", 1)] if above == "first" else []
+    made = task([(above, DRAWS), *first, ("line", LINE), ("t_line", ASKS, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    assert made.scores(line=LINE.replace("'--'", "'-'"))["t_line"] == 0
