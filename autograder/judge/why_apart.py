@@ -20,6 +20,7 @@ def why(assignment: Assignment, notebook: Notebook, run: TestRun) -> str:
         or _changed_elsewhere(notebook, run)
         or _kept_in_a_module(assignment, notebook, run)
         or _reads_source(notebook, run)
+        or _drawn(notebook, run)
     )
 
 
@@ -83,13 +84,34 @@ def _of_modules(source: str, origins: dict[str, str]) -> set[str]:
 
 def _reads_source(notebook: Notebook, run: TestRun) -> str:
     """That a test asks for the text of an answer, which only the answer's process has."""
-    nodes = list(ast.walk(parse(notebook.cell(run.test).source) or ast.Module([], [])))
-    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    names |= {node.id for node in nodes if isinstance(node, ast.Name)}
-    found = sorted(names & SOURCE)
+    found = sorted(_words(notebook.cell(run.test).source) & SOURCE)
     if not found:
         return ""
     return (
         f" {found[0]} finds no text of an answer, which is in another process: test what the "
         "answer does, or forbid what it is not to use in rules.toml."
     )
+
+
+def _drawn(notebook: Notebook, run: TestRun) -> str:
+    """That answers and a test use what other cells draw at random, each side for itself."""
+    given = list(locked(notebook))
+    words = " ".join(word.lower() for source in given for word in _words(source))
+    if "rand" not in words or "seed" in words:
+        return ""
+    made = {name for source in given for name in facts(source).bound}
+    used = {name for cell in notebook.of_kind("solution") for name in facts(cell.source).needed}
+    found = sorted(made & used & facts(notebook.cell(run.test).source).needed)
+    if not found:
+        return ""
+    return (
+        f" If {found[0]} is drawn at random: answers and tests run in processes of their own, and "
+        "each draws another one. Let the cell that draws begin with a seed, as random.seed(1)."
+    )
+
+
+def _words(source: str) -> set[str]:
+    """The names and attributes that a cell reads or sets."""
+    nodes = list(ast.walk(parse(source) or ast.Module([], [])))
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return names | {node.id for node in nodes if isinstance(node, ast.Name)}

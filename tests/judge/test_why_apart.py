@@ -75,3 +75,14 @@ def test_a_cell_draws_on_no_figure_of_a_cell_above(task: Any, above: str) -> Non
     made = task([(above, DRAWS), *first, ("line", LINE), ("t_line", ASKS, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores(line=LINE.replace("'--'", "'-'"))["t_line"] == 0
+
+
+@pytest.mark.parametrize("seed", ["", "random.seed(3)\n"])
+def test_what_both_sides_draw_for_themselves_is_to_have_a_seed(task: Any, seed: str) -> None:
+    draws = f"{seed}TOP = random.randint(1, 10**9)"
+    made = task(
+        [("look", draws), ("half", "half = TOP / 2"), ("t_half", "assert half * 2 == TOP", 1)]
+    )
+    complaints = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert len(complaints) == (not seed)
+    assert all("If TOP is drawn at random" in one for one in complaints)
