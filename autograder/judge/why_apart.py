@@ -95,11 +95,11 @@ def _reads_source(notebook: Notebook, run: TestRun) -> str:
 
 def _drawn(notebook: Notebook, run: TestRun) -> str:
     """That answers and a test use what other cells draw at random, each side for itself."""
-    given = list(locked(notebook))
-    words = " ".join(word.lower() for source in given for word in _words(source))
-    if "rand" not in words or "seed" in words:
+    words = {source: " ".join(_words(source)).lower() for source in locked(notebook)}
+    if any("seed" in one for one in words.values()):
         return ""
-    made = {name for source in given for name in facts(source).bound}
+    drawing = [source for source, one in words.items() if "rand" in one]
+    made = {name for source in drawing for name in facts(source).bound}
     used = {name for cell in notebook.of_kind("solution") for name in facts(cell.source).needed}
     found = sorted(made & used & facts(notebook.cell(run.test).source).needed)
     if not found:

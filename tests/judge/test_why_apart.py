@@ -86,3 +86,12 @@ def test_what_both_sides_draw_for_themselves_is_to_have_a_seed(task: Any, seed: 
     complaints = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert len(complaints) == (not seed)
     assert all("If TOP is drawn at random" in one for one in complaints)
+
+
+def test_what_no_cell_draws_is_not_called_drawn(task: Any) -> None:
+    cells = [("look", "random.random()"), ("data", "ENDS = [[1]]")]
+    made = task([*cells, ("end", "end = ENDS[0]"), ("t_end", "assert end is ENDS[0]", 1)])
+    assert not any(
+        "at random" in one
+        for one in rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    )
