@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bridge import late, loaded, namespaces, said, watch
+from autograder.bridge.figures import close_figures
 from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
 from autograder.bridge.processor import know_processor
@@ -197,6 +198,7 @@ class Runner:
         _tell_of_cuda(self.note)
         before = _defaults()
         error = _run(source)
+        close_figures()
         for code, value in _defaults().items():
             if value != before.get(code, value):
                 self.note(code)

@@ -39,6 +39,8 @@ def build(options: argparse.Namespace) -> int:
     from autograder.authoring.source import read_source
 
     course = Course.find()
+    if not course.chapters():
+        return _try_notebooks(course, options.chapters)
     chapters = course.select(options.chapters)
     for chapter in chapters:
         path = build_instructor(course, chapter)
@@ -56,6 +58,8 @@ def release(options: argparse.Namespace) -> int:
     from autograder.authoring.building import build_instructor
 
     course = Course.find()
+    if not course.chapters():
+        return _try_notebooks(course, options.chapters)
     chapters = course.select(options.chapters)
     for chapter in chapters:
         build_instructor(course, chapter)
@@ -64,6 +68,22 @@ def release(options: argparse.Namespace) -> int:
         path = releasing.release(course, chapter)
         say(f"{course.show(path)}: {path.stat().st_size // 1024} kB")
     _try_known_mistakes(course, chapters)
+    return 0
+
+
+def _try_notebooks(course: Course, names: Sequence[str]) -> int:
+    """Try the tests of a course that has nbgrader's notebooks alone, which nbgrader hands out."""
+    from autograder.classroom.classes import assignments
+
+    chosen = assignments(course, names)
+    if not chosen:
+        raise CourseError(
+            "There is nothing to try: solutions/ holds no chapter, and "
+            f"{course.setting('source_directory', 'source')}/ no assignment."
+        )
+    _rehearse(course, chosen)
+    for name in chosen:
+        say(f"{name}: its tests run. To hand it out: nbgrader generate_assignment {name}")
     return 0
 
 

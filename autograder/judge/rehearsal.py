@@ -34,7 +34,6 @@ from autograder.judge.given import (
 )
 from autograder.judge.heard import Heard, heard
 from autograder.judge.looks import COUNTS
-from autograder.judge.out_of_sight import out_of_sight
 from autograder.judge.own_modules import know
 from autograder.judge.passes import REFERENCE, STEADY
 from autograder.judge.questions import own_script
@@ -43,6 +42,7 @@ from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts
+from autograder.judge.why_apart import why
 from autograder.judge.work import Work
 
 
@@ -153,10 +153,7 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
                 continue  # nbgrader gives full points then, and so do we
             points = notebook.cell(run.test).points
             if run.status != "passed" or run.score != points:
-                words = _complaint(run, points) + _withheld(assignment, run)
-                words += _changed_elsewhere(notebook, run)
-                if run.status != "passed":
-                    words += out_of_sight(notebook.cell(run.test).source)
+                words = _complaint(run, points) + why(assignment, notebook, run)
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
             elif _is_lost(again.get(run.test)):
                 words = _as_a_students(again[run.test])
@@ -199,29 +196,3 @@ def _as_a_students(run: TestRun) -> str:
         f"test {run.test}: the reference passes it, and would not as a student's answer "
         f"({run.error}: {first})."
     )
-
-
-def _changed_elsewhere(notebook: Notebook, run: TestRun) -> str:
-    """That an answer changes what another cell of the instructor's makes, if a test looks at it."""
-    given = {name for source in locked(notebook) for name in facts(source).bound}
-    changed = {name for cell in notebook.of_kind("solution") for name in altered(cell.source)}
-    asked = facts(notebook.cell(run.test).source).needed
-    found = sorted(given & changed & asked - notebook.brought)
-    if not found:
-        return ""
-    return (
-        f" If an answer's cell changes {found[0]}, which another cell makes: tests have that as "
-        "the other cell made it. Let the answer's own cell make it."
-    )
-
-
-def _withheld(assignment: Assignment, run: TestRun) -> str:
-    """That an answer lacks a file which its students do not get, if its error names one."""
-    for path in assignment.files:
-        named = path.stem if path.suffix == ".py" else path.name
-        if path not in assignment.released and named in run.message:
-            return (
-                f" The release does not hold {path.relative_to(assignment.folder)} "
-                "(c.CourseDirectory.ignore): only tests can read it, no answer."
-            )
-    return ""

@@ -426,7 +426,13 @@ def _builtins(texts: Callable[[], frozenset[str]]) -> dict[str, Any]:
         return run
 
     own = {name: guarded(name) for name in ("eval", "exec", "compile")}
-    return {**vars(builtins), **own, **ASKING, "issubclass": _is_subclass}
+    more = {"issubclass": _is_subclass, "display": _display}
+    return {**vars(builtins), **own, **ASKING, **more}
+
+
+def _display(*shown: Any, **options: Any) -> None:
+    """As a notebook's `display`, which every cell has, without a shell: IPython's own prints."""
+    print(*shown)
 
 
 def _is_subclass(kind: Any, of: Any) -> bool:

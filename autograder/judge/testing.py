@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from autograder.bridge.errors import said
+from autograder.bridge.figures import close_figures
 from autograder.bridge.lent import LENT
 from autograder.bridge.line import Gone
 from autograder.bridge.session import Student
@@ -59,6 +60,7 @@ def run_test(
     error: BaseException | None = None
     score, visible = float(cell.points), None
     student.peer.asked = asked
+    close_figures()  # of cells above
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
         beside = student.peer.beside.kept
         try:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from autograder.judge.assignment import Cell, Notebook
 
 IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
+IN_EVERY_CELL = IN_EVERY_MODULE | {"display"}  # which tests have, as in a notebook
+OF_THE_SHELL = frozenset({"get_ipython", "In", "Out", "_", "__", "___", "_i", "_ih", "_oh"})
 
 
 def check_tests(path: Path, notebook: "Notebook") -> None:
@@ -88,8 +90,14 @@ def _check_names(
     where: str, cell: "Cell", number: int, notebook: "Notebook", known: dict[str, int]
 ) -> None:
     """Every name that a test needs is defined by a cell above it."""
-    for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
+    for name in sorted(facts(cell.source).needed - IN_EVERY_CELL):
         if name not in known:
+            if name in OF_THE_SHELL:
+                raise CourseError(
+                    f"{where}: the test uses {name}, which a notebook's shell has and a test, run "
+                    "apart from it, has not; let the answer define a function or a value, and ask "
+                    "for that."
+                )
             _check_readable(where, name, notebook.cells[:number])
             empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
             missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
