@@ -24,6 +24,10 @@ from tests.test_assignment import answer, cell, check, make
             "time.sleep = ...",
         ),
         ("import random\nrandom.random = lambda: 0.5\nf()", "random.random = ..."),
+        (
+            "import numpy as np\ntry:\n    np.linalg.det = None\nexcept TypeError:\n    pass\nf()",
+            "np.linalg.det = ...",
+        ),
         ("import io, sys\nsys.stdout = io.StringIO()\nf()", "sys.stdout = ..."),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
         ("import doctest\ndoctest.run_docstring_examples(f, {'f': f})", "doctest"),
