@@ -1,13 +1,14 @@
 """An instructor hears of a claim about the process that a test runs in: no answer can break it."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from autograder.authoring import rehearsal
 from autograder.authoring.asked_here import asked_here
-from autograder.commands import classroom
-from autograder.common.course import Course
+from autograder.commands import authoring, classroom
+from autograder.common.course import Course, CourseError
 from tests.test_assignment import answer, cell, check, make
 
 
@@ -86,3 +87,24 @@ def test_the_instructor_hears_of_it_whenever_a_class_is_graded(
     monkeypatch.setattr(rehearsal, "read", lambda course, chapter: made)
     assert classroom._rehearse_as_it_is(Course(tmp_path), ["week"]) == ""
     assert "note: week/a, test t uses weakref." in capsys.readouterr().err
+
+
+def test_build_tries_the_tests_of_a_course_whose_notebooks_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\n")
+    (tmp_path / "source").mkdir()
+    for name in ("week1", "week2"):
+        make(tmp_path / "source" / name, answer("def f(): pass"), check("f()"))
+    monkeypatch.chdir(tmp_path)
+    tried: list[list[str]] = []
+    monkeypatch.setattr(rehearsal, "rehearse", lambda course, chapters: tried.append(chapters))
+    for names in ([], ["week2"]):
+        assert authoring.build(argparse.Namespace(chapters=names)) == 0
+    assert tried == [["week1", "week2"], ["week2"]]
+    with pytest.raises(CourseError, match="no assignment 'week3'; there are week1, week2"):
+        authoring.build(argparse.Namespace(chapters=["week3"]))
+    with pytest.raises(
+        CourseError, match="`python -m autograder build` tries the tests in source/"
+    ):
+        authoring.release(argparse.Namespace(chapters=[]))

@@ -34,11 +34,17 @@ def add(commands: Commands) -> None:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Check the sources, write the instructor's notebooks to build/source, try all tests."""
+    """Check the sources, write the instructor's notebooks to build/source, try all tests.
+
+    In an ordinary nbgrader course, whose notebooks you write yourself, it tries the tests alone.
+    """
     from autograder.authoring.building import build_instructor
     from autograder.authoring.source import read_source
 
     course = Course.find()
+    if not course.chapters() and course.assignments():
+        _try_ordinary(course, options.chapters)
+        return 0
     chapters = course.select(options.chapters)
     for chapter in chapters:
         path = build_instructor(course, chapter)
@@ -131,6 +137,15 @@ def handout(options: argparse.Namespace) -> int:
     there = "" if is_new else " was there already, the same to the byte"
     say(f"{options.target}{there}: {len(found.files)} files, {size} kB, digest {found.digest}")
     return 0
+
+
+def _try_ordinary(course: Course, names: Sequence[str]) -> None:
+    """Try the tests of assignments that nobody builds, since they are notebooks already."""
+    known = course.assignments()
+    for name in names:
+        if name not in known:
+            raise CourseError(f"There is no assignment {name!r}; there are {', '.join(known)}.")
+    _rehearse(course, [name for name in known if not names or name in names])
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
