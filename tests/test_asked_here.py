@@ -1,13 +1,14 @@
 """An instructor hears of a claim about the process that a test runs in: no answer can break it."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from autograder.authoring import rehearsal
 from autograder.authoring.asked_here import asked_here
-from autograder.commands import classroom
-from autograder.common.course import Course
+from autograder.commands import authoring, classroom
+from autograder.common.course import Course, CourseError
 from tests.test_assignment import answer, cell, check, make
 
 
@@ -24,6 +25,10 @@ from tests.test_assignment import answer, cell, check, make
             "time.sleep = ...",
         ),
         ("import random\nrandom.random = lambda: 0.5\nf()", "random.random = ..."),
+        (
+            "import numpy as np\ntry:\n    np.linalg.det = None\nexcept TypeError:\n    pass\nf()",
+            "np.linalg.det = ...",
+        ),
         ("import io, sys\nsys.stdout = io.StringIO()\nf()", "sys.stdout = ..."),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
         ("import doctest\ndoctest.run_docstring_examples(f, {'f': f})", "doctest"),
@@ -82,3 +87,15 @@ def test_the_instructor_hears_of_it_whenever_a_class_is_graded(
     monkeypatch.setattr(rehearsal, "read", lambda course, chapter: made)
     assert classroom._rehearse_as_it_is(Course(tmp_path), ["week"]) == ""
     assert "note: week/a, test t uses weakref." in capsys.readouterr().err
+
+
+def test_a_command_for_chapters_says_what_to_run_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\n")
+    make(tmp_path / "source" / "week", answer("def f(): pass"), check("f()"))
+    monkeypatch.chdir(tmp_path)
+    said = "`python -m autograder build` tries the tests in source/"
+    for command in (authoring.mutants, authoring.rotate):
+        with pytest.raises(CourseError, match=said):
+            command(argparse.Namespace(chapters=[], seed=1))

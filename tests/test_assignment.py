@@ -211,6 +211,7 @@ def test_a_cell_graded_by_hand_is_handed_out_without_its_hidden_part(tmp_path: P
         ([answer("print(1)"), check("exec(In[-2])")], "uses In, which a notebook's shell has"),
         ([check("assert _ == 1")], "uses _, which a notebook's shell has and a test, .* has not"),
         ([check("nobody()")], "uses nobody, which no cell of the notebook defines"),
+        ([check("nobody()")], "mark the cell for that as an answer .* with your own answer in it"),
         ([check("def g():\n  def h(): return nobody\n")], "uses nobody"),
         ([answer("raise NotImplementedError()"), check("f()")], "the solution missing in cell f"),
         ([answer("%time\ndef f():\n  return 1 +"), check("f()")], r"cell f, .* is no Python \(inv"),

@@ -31,7 +31,7 @@ ASKED = {
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
     "doctest": EXAMPLES,
 }
-MODULES = sys.stdlib_module_names | {"numpy", "np"}
+MODULES = sys.stdlib_module_names | {"numpy", "np", "torch"}
 CWD = "getcwd"
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
@@ -85,14 +85,28 @@ def _last(node: ast.Attribute | ast.Name) -> str:
 
 
 def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
-    """A function of a module's that a test puts another one in the place of."""
+    """A function of a module's that a test puts another one, or nothing, in the place of."""
     for target in node.targets:
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            module, name = target.value.id, target.attr
-            if module == "sys" and name in ("stdout", "stderr"):
-                yield f"{module}.{name} = ...", PRINTED
-            elif module in MODULES and isinstance(node.value, ast.Lambda | ast.Name):
-                yield f"{module}.{name} = ...", PATCHED
+        if isinstance(target, ast.Attribute) and (module := _path(target.value)):
+            written = f"{module}.{target.attr} = ..."
+            if module == "sys" and target.attr in ("stdout", "stderr"):
+                yield written, PRINTED
+            elif module.partition(".")[0] in MODULES and _is_no_setting(node.value):
+                yield written, PATCHED
+
+
+def _path(node: ast.expr) -> str:
+    """ "np.linalg" of such a chain of names; nothing of any other expression."""
+    if isinstance(node, ast.Attribute):
+        before = _path(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_no_setting(value: ast.expr) -> bool:
+    """Whether this may stand where a function stood: another one, or `None`, which is none."""
+    is_none = isinstance(value, ast.Constant) and value.value is None
+    return is_none or isinstance(value, ast.Lambda | ast.Name)
 
 
 def _counted(node: ast.ClassDef) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -34,7 +34,10 @@ def add(commands: Commands) -> None:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Check the sources, write the instructor's notebooks to build/source, try all tests."""
+    """Check the sources, write the instructor's notebooks to build/source, try all tests.
+
+    In an ordinary nbgrader course, whose notebooks you write yourself, it tries the tests alone.
+    """
     from autograder.authoring.building import build_instructor
     from autograder.authoring.source import read_source
 

@@ -66,9 +66,21 @@ class Course:
             if folder.is_dir()
         )
 
+    def assignments(self) -> list[str]:
+        """Names of the assignments whose notebooks an instructor has written, in order."""
+        folder = self.root / self.setting("source_directory", "source")
+        return sorted({path.parent.name for path in folder.glob("[!.]*/*.ipynb")})
+
     def select(self, names: Sequence[str]) -> list[str]:
-        """These chapters, or all; a name that is none is an error."""
+        """These chapters, or all; a name that is none is an error, and so is having none."""
         known = self.chapters()
+        if not known and self.assignments():
+            raise CourseError(
+                "This command is for a course with solutions/, and here is none. In an ordinary "
+                "nbgrader course `python -m autograder build` tries the tests in "
+                f"{self.setting('source_directory', 'source')}/ with your own answers, and "
+                "`nbgrader generate_assignment` makes a release."
+            )
         for name in names:
             if name not in known:
                 raise CourseError(

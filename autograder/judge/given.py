@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 from autograder.bridge.reference import INSTEAD as IN_PLACE
-from autograder.bridge.stand_ins import FORWARDED
+from autograder.bridge.stand_ins import FORWARDED, NUMBERS
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
 from autograder.common.written import written
@@ -24,6 +24,8 @@ OPERATORS = FORWARDED | {"__hash__"}
 INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True)) | IN_PLACE
 INSTEAD |= {"__int__": "__index__", "__float__": "__index__", "__complex__": "__float__"}
 INSTEAD["__index__"] = "__int__"
+OF_NUMBERS = frozenset(("sympy", "mpmath"))  # libraries whose objects are numbers, and no values
+CONVERTING = frozenset(f"__{name}__" for name in NUMBERS)
 
 
 def new_space(notebook: Notebook) -> Space:
@@ -187,10 +189,11 @@ def operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> fro
     """Special methods that the reference's classes have, of some questions or of all.
 
     With each goes the one that Python asks in its place: of the other operand, in place, or for
-    the index that a number is.
+    the index that a number is. A number of a library's says which one it is.
     """
-    own, pythons = _methods(_references(notebook, solutions), _makers(notebook))
-    found = own | pythons
+    references = _references(notebook, solutions)
+    own, pythons = _methods(references, _makers(notebook))
+    found = own | pythons | (CONVERTING if _has_numbers(references, _makers(notebook)) else set())
     return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
 
 
@@ -202,6 +205,28 @@ def inherited(notebook: Notebook, solutions: Sequence[str] | None = None) -> fro
 def _makers(notebook: Notebook) -> tuple[str, ...]:
     """The instructor's cells in which classes are made of which the reference's may be made."""
     return tuple(cell.source for cell in notebook.of_kind("readonly", "code", "solution"))
+
+
+@lru_cache(maxsize=500)
+def _has_numbers(sources: tuple[str, ...], cells: tuple[str, ...]) -> bool:
+    """Whether these take something from a library of numbers, or what a cell has made of one."""
+    trees = [tree for tree in map(parse, (*cells, *sources)) if tree is not None]
+    names = {name for tree in trees for node in ast.walk(tree) for name in _numbers_in(node)}
+    for source in cells:
+        if facts(source).needed & names:
+            names |= facts(source).bound
+    return any((facts(source).needed | facts(source).bound) & names for source in sources)
+
+
+def _numbers_in(node: ast.AST) -> list[str]:
+    """The names under which an import has a library of numbers, or what it takes from one."""
+    if isinstance(node, ast.Import):
+        named = [(one.name, one.asname or one.name.partition(".")[0]) for one in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        named = [(node.module, one.asname or one.name) for one in node.names]
+    else:
+        named = []
+    return [name for module, name in named if module.partition(".")[0] in OF_NUMBERS]
 
 
 @lru_cache(maxsize=500)

@@ -86,6 +86,12 @@ def _check_readable(where: str, name: str, above: Sequence["Cell"]) -> None:
             ) from error
 
 
+BY_STUDENT = (
+    "; where a student is to define it, mark the cell for that as an answer (nbgrader's "
+    '"Autograded answer"), with your own answer in it'
+)
+
+
 def _check_names(
     where: str, cell: "Cell", number: int, notebook: "Notebook", known: dict[str, int]
 ) -> None:
@@ -100,14 +106,14 @@ def _check_names(
                 )
             _check_readable(where, name, notebook.cells[:number])
             empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
-            missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
+            solved = f", or write the solution missing in cell {empty[-1]}" if empty else BY_STUDENT
             raise CourseError(
                 f"{where}: the test uses {name}, which no cell of the notebook defines; import or "
-                f"define it in the test or in a cell above{missing}."
+                f"define it in the test or in a cell above{solved}."
             )
         if known[name] > number:
             below = notebook.cells[known[name]]
             raise CourseError(
                 f"{where}: the test uses {name}, which is defined only further down, in cell "
-                f"{below.grade_id or known[name] + 1}; move one of the two."
+                f"{below.grade_id or known[name] + 1}; move one of the two{BY_STUDENT}."
             )
