@@ -93,6 +93,7 @@ def test_a_command_for_chapters_says_what_to_run_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "nbgrader_config.py").write_text("c = get_config()\n")
+    (tmp_path / "source").mkdir()
     make(tmp_path / "source" / "week", answer("def f(): pass"), check("f()"))
     monkeypatch.chdir(tmp_path)
     said = "`python -m autograder build` tries the tests in source/"

@@ -9,6 +9,7 @@ import collections
 import sys
 from collections.abc import Iterator
 
+from autograder.bridge.protocol import LIBRARIES
 from autograder.common.syntax import parse
 from autograder.judge.assignment import Assignment, Cell
 
@@ -31,7 +32,7 @@ ASKED = {
     **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
     "doctest": EXAMPLES,
 }
-MODULES = sys.stdlib_module_names | {"numpy", "np", "torch"}
+MODULES = sys.stdlib_module_names | LIBRARIES | {"np"}
 CWD = "getcwd"
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
