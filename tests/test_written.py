@@ -11,7 +11,9 @@ from autograder.judge.rules import QuestionRules
 
 ODD = "f\"{'a\u00a0b'}\""  # a no-break space, which comes by copying from a page
 # before Python 3.12 no f-string may say it by a backslash
-SPELT = "f'{'a\\xa0b'}'" if sys.version_info >= (3, 12) else "'{}'.format('a\\xa0b')"
+SPELT = "'{}'.format('a\\xa0b')"
+if sys.version_info >= (3, 12):  # which quotes it has is Python's to choose
+    SPELT = ast.unparse(ast.parse(ODD, mode="eval"))
 
 
 @pytest.mark.parametrize(

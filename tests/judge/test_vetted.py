@@ -23,7 +23,7 @@ READ = {  # what asks nothing but its own objects, or by names that are written 
     # of classes of classes alone, which are held apart (`Own.makes_types`)
     "dataclasses.fields", "dataclasses.replace",
     # of Python 3.13: itself under its own name; whether what a class lists can be called, no more
-    "collections.abc", "decimal", "typing.runtime_checkable",
+    "collections", "collections.abc", "decimal", "typing.runtime_checkable",
 }  # fmt: skip
 READ_THERE = {
     # asks its own objects, or by a name that begins as none does, or is written out in it
@@ -181,7 +181,9 @@ SORTED_THERE = {  # names and places of its own, or what is a way round under an
     "tracemalloc.Snapshot.compare_to", "tracemalloc.Snapshot.statistics",
     "weakref.finalize._select_for_exit", "zipfile.PyZipFile.writepy", "zipfile.main.addToZip",
     "zoneinfo.__dir__",
-    # of Python 3.13: ranks and sums over what was sorted; lengths; a message; places in a file
+    # of Python 3.13: ranks and sums over what was sorted; lengths; a message; places in a file;
+    # the one name that is most like a misspelt one
+    "traceback._compute_suggestion_error",
     "statistics._rank", "statistics.kde", "statistics.kde.cdf", "statistics.kde.pdf",
     "asyncio.streams.StreamReader.readuntil", "typing._ProtocolMeta.__subclasscheck__",
     "zipfile.ZipFile._RealGetContents",
