@@ -114,9 +114,7 @@ class Keyed:
     due: "Due"
 
 
-Due = (
-    str | Places | Each | Keyed
-)  # what has to be given, a constant of these; or "object": anything
+Due = str | Places | Each | Keyed  # what has to be given, a constant; "object" is anything
 WITHIN = Places | Keyed  # where parts of what is given have to be something
 
 
