@@ -97,7 +97,8 @@ REFERENCE = Pass(
 STEADY = Pass(
     "steady",
     "the reference, doubted as a student's answers are",
-    "whether an answer may differ when it is asked in another order: only if the reference does",
+    "whether a test can be used, and whether an answer may differ when it is asked in another "
+    "order: only if the reference does",
     "nothing",
     looks_apart=True,
     tries_reference=True,
