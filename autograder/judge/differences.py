@@ -147,11 +147,16 @@ def same(theirs: Any, ours: Any) -> bool:
         return theirs.kind == ours.kind
     if isinstance(theirs, list | tuple):
         return len(theirs) == len(ours) and all(map(same, theirs, ours))
-    if isinstance(theirs, dict) and any(type(key) is Opaque for key in ours):
+    if isinstance(theirs, dict) and _has_objects(theirs | ours):
         return len(theirs) == len(ours)  # nobody knows which of them is which
     if isinstance(theirs, dict):
         return theirs.keys() == ours.keys() and all(same(theirs[key], ours[key]) for key in ours)
     return theirs == ours
+
+
+def _has_objects(table: dict) -> bool:
+    """Whether keys of a table are objects, of which a transcript has only the kind."""
+    return any(type(key) is Opaque for key in table)
 
 
 def same_call(theirs: Crossing, ours: Crossing) -> bool:
@@ -318,7 +323,7 @@ def _leaves(where: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]
         pairs = zip(theirs, ours, strict=True)
         parts = [(f"item {i}", one, other) for i, (one, other) in enumerate(pairs)]
     elif isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
-        if any(type(key) is Opaque for key in ours):
+        if _has_objects(ours):
             return
         parts = [(f"entry {shown(key)}", theirs[key], ours[key]) for key in ours]
     if not parts:
@@ -359,6 +364,8 @@ def _ends_in_words(theirs: Any, ours: Any) -> str:
 
 
 def _keys_in_words(theirs: dict, ours: dict) -> str:
+    if len(theirs) != len(ours) and _has_objects(theirs | ours):
+        return f"Yours has {len(theirs)} entries, expected {len(ours)}."
     for key in ours:
         if key not in theirs:
             return f"Yours lacks the entry {shown(key)}."

@@ -101,3 +101,10 @@ def test_what_the_reference_gives_is_right(task, test: str):
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_no_object_passes_for_a_count(task, kind: str, test: str):
     assert graded(task, CARDS + LIAR + OBJECTS[kind], test) == 0
+
+
+def test_how_many_entries_there_are_is_said(task):
+    made = task([("own", CARDS), ("t_own", "assert count(spots())[Spot(1, 2)] == 2", 1)])
+    made.known = Transcripts(made)
+    wrong = CARDS.replace("return found", "return {**dict.fromkeys(found, 1), Spot(3, 3): 1}", 1)
+    assert "Yours has 3 entries, expected 2." in made.verdicts(own=wrong)["t_own"].told
