@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based, errors, memory, rng, touched
+from autograder.bridge.figures import close_figures
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
@@ -156,6 +157,8 @@ class Answering:
         with reading():
             for number in tree.get("drop") or []:
                 self.peer.forget(number)
+            if self.peer.is_free and tree.get("begins") is True:
+                close_figures()
             if self.peer.is_free:
                 self.peer.random.arrive(incoming.frame, tree.get("rng"))
                 self.peer.borrowed.arrive(incoming.frame, tree.get("files") or ())

@@ -116,12 +116,17 @@ class Asking:
         return message, tree
 
     def _tell_of_ours(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
-        """Libraries that a test has imported, files that its values name, how deep calls may go."""
+        """Libraries that a test has imported, files that its values name, how deep calls may go.
+
+        And that it begins, if this is the first that it asks.
+        """
         libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
         if libraries != self.peer.told:
             tree["has"], self.peer.told = sorted(libraries), libraries
         if not self.peer.open and sys.getrecursionlimit() > USUAL:  # as in one process
             tree["deep"] = sys.getrecursionlimit()
+        if self.peer.begins:
+            tree["begins"], self.peer.begins = True, False
         if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
             tree["files"] = files
 

@@ -1,4 +1,4 @@
-"""Figures of matplotlib's as in a notebook: a cell begins with none that an earlier one drew."""
+"""Figures of matplotlib's as in a notebook: a cell or test begins with none that others drew."""
 
 import sys
 from contextlib import suppress

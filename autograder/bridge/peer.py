@@ -86,6 +86,7 @@ class Peer:
         self.ends: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
+        self.begins = False  # whether a test that runs has asked for nothing yet
         self.changed_ours = False  # whether the other end changed any of our values
         # stand-ins with attributes of an answer's own, by number: as long as it runs, they stay
         self.marked: dict[int, Any] = {}
@@ -349,6 +350,7 @@ class Peer:
         self.shared.begin()
         self.records.begin()
         self.test += 1
+        self.begins = runs_test
         try:
             yield self.transcript.crossings
         finally:

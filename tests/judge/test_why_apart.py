@@ -77,6 +77,17 @@ def test_a_cell_draws_on_no_figure_of_a_cell_above(task: Any, above: str) -> Non
     assert made.scores(line=LINE.replace("'--'", "'-'"))["t_line"] == 0
 
 
+def test_a_test_draws_on_no_figure_of_another_test(task: Any) -> None:
+    """Within one the next call goes on where the last one ended, as in a notebook's cell."""
+    draws = "import matplotlib.pyplot as plt\ndef draw(ys):\n    plt.plot(ys)\n    return plt.gca()"
+    asks = "assert [len(draw([1, 2]).lines) for _ in range(2)] == [1, 2]"
+    made = task([("own", draws), ("t_one", asks, 1), ("t_two", asks, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    assert made.scores(own=draws) == {"t_one": 1, "t_two": 1}
+    afresh = draws.replace("plt.plot", "plt.figure()\n    plt.plot")
+    assert made.scores(own=afresh) == {"t_one": 0, "t_two": 0}
+
+
 @pytest.mark.parametrize("seed", ["", "random.seed(3)\n"])
 def test_what_both_sides_draw_for_themselves_is_to_have_a_seed(task: Any, seed: str) -> None:
     draws = f"{seed}TOP = random.randint(1, 10**9)"
