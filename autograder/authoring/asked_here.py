@@ -14,7 +14,6 @@ from autograder.common.syntax import parse
 from autograder.judge.assignment import Assignment, Cell
 
 # By the names that a test uses: what it asks for, and what tells it instead.
-PRINTED = "what is printed", "Let the answer return it, or give it a function to write with"
 WARNED = "the warnings and settings of arithmetic", "Look at the values that come back"
 STATE = "the settings", "Ask in a function that the answer gets to call"
 MEMORY = "the memory and the living objects", "Count in what the answer is given"
@@ -22,7 +21,6 @@ COPIED = "what becomes of a copy", "Give the class no base, and let its objects 
 EXAMPLES = "the examples of an answer's own", "Let the stub have those that it is to pass"
 PATCHED = "what stands in a function's place", "Forbid the function in rules.toml"
 ASKED = {
-    **dict.fromkeys(("redirect_stdout", "redirect_stderr", "capture_output"), PRINTED),
     **dict.fromkeys(("catch_warnings", "simplefilter", "filterwarnings", "warns"), WARNED),
     **dict.fromkeys(("errstate", "seterr", "seterrcall"), WARNED),
     **dict.fromkeys(("is_grad_enabled", "get_default_dtype", "get_printoptions"), STATE),
@@ -90,9 +88,8 @@ def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
     for target in node.targets:
         if isinstance(target, ast.Attribute) and (module := _path(target.value)):
             written = f"{module}.{target.attr} = ..."
-            if module == "sys" and target.attr in ("stdout", "stderr"):
-                yield written, PRINTED
-            elif module.partition(".")[0] in MODULES and _is_no_setting(node.value):
+            is_stream = module == "sys"  # what an answer prints is printed there
+            if not is_stream and module.partition(".")[0] in MODULES and _is_no_setting(node.value):
                 yield written, PATCHED
 
 

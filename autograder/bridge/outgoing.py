@@ -132,6 +132,8 @@ class Outgoing:
         try:
             if self.tensors:
                 tree["x"] = [self.peer.tensors.write(self, tensor) for tensor in self.tensors]
+            if self.peer.is_free:
+                self.peer.printed.leave(tree)
             self.frame.tree = tree
             self.peer.wire.send(self.frame)
         except Exception as error:

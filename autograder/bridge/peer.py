@@ -30,6 +30,7 @@ from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import Beside
 from autograder.bridge.own_errors import class_remote
 from autograder.bridge.policy import Free, Policy
+from autograder.bridge.printed import Printed
 from autograder.bridge.protocol import FRAMES
 from autograder.bridge.records import Records
 from autograder.bridge.reference import Allowed, Due, Expected, Left, path_of, reckoned_from
@@ -107,6 +108,7 @@ class Peer:
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
+        self.printed = Printed()  # at the student's end
         self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None
         self.missing: frozenset[str] = frozenset()  # libraries that the other end does not have

@@ -46,6 +46,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `files`, `has`   | tests' requests  | files that are lent (`lent.py`); libraries that are loaded |
 | `deep`           | tests' requests  | how deep calls may go, where a test has set that           |
 | `begins`         | tests' requests  | that a test begins, as a cell of a notebook does           |
+| `said`           | answers'         | what was printed: streams and texts (`printed.py`)         |
 | `c`              | reply            | what the call changed of what it was handed: place, node   |
 | `w`              | tests' replies   | what it changed of values that were handed back            |
 | `graph`          | reply            | the number of the result's graph, for `vjp`                |

@@ -22,6 +22,7 @@ from autograder.bridge import late, loaded, namespaces, said, watch
 from autograder.bridge.figures import close_figures
 from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
+from autograder.bridge.printed import STREAMS, Telling
 from autograder.bridge.processor import know_processor
 from autograder.bridge.public import open_packages
 from autograder.bridge.watch import Watch
@@ -103,7 +104,7 @@ def serve(line: socket.socket) -> None:
     os.register_at_fork(after_in_child=line.close)
     sys.path.insert(0, "")  # as in a notebook: what a cell writes beside it can be imported
     runner = Runner(line)
-    sys.stdout = sys.stderr = runner.output
+    sys.stdout, sys.stderr = (Telling(runner.output, name, runner.peer.printed) for name in STREAMS)
     try:
         runner.peer.serve()
     finally:
@@ -199,6 +200,7 @@ class Runner:
         before = _defaults()
         error = _run(source)
         close_figures()
+        self.peer.printed.forget()
         for code, value in _defaults().items():
             if value != before.get(code, value):
                 self.note(code)

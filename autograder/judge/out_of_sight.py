@@ -11,8 +11,8 @@ ASKED = (
     "take what it would ask for, or a function to ask by."
 )
 PRINTED = (
-    f"{APART}, and what it prints is not seen here: let it return the text, or hand it a function "
-    "or a file to write to."
+    f"{APART}, where print() prints, whatever the test puts in its place: catch what it prints by "
+    "contextlib.redirect_stdout."
 )
 PATCHED = (
     f"{APART}: what the test puts in the place of a module's function is not called there, and a "
@@ -26,11 +26,7 @@ DRAWN = (
 # what is put in some other thing's place, what is used, and what is to be said
 SAID: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (frozenset(("input", "stdin", "getpass")), frozenset(), ASKED),
-    (
-        frozenset(("print", "stdout", "stderr")),
-        frozenset(("redirect_stdout", "redirect_stderr", "capture_output", "capsys")),
-        PRINTED,
-    ),
+    (frozenset(("print",)), frozenset(), PRINTED),
     (frozenset(), frozenset(("mock", "patch", "Mock", "MagicMock", "monkeypatch")), PATCHED),
     (frozenset(), frozenset(("chmod", "symlink", "symlink_to", "hardlink_to", "link")), LENT),
     (frozenset(), frozenset(("seed", "manual_seed", "set_state", "setstate")), DRAWN),
