@@ -160,17 +160,16 @@ class Answering:
         with reading():
             for number in tree.get("drop") or []:
                 self.peer.forget(number)
-            if self.peer.is_free and tree.get("begins") is True:
-                close_figures()
             if self.peer.is_free:
-                self.peer.random.arrive(incoming.frame, tree.get("rng"))
-                self.peer.borrowed.arrive(incoming.frame, tree.get("files") or ())
+                self._arrive(incoming.frame, tree)
             incoming.take_tensors(None)
             if self.peer.is_free:
                 self.peer.shared.arrive(incoming, tree.get("same"))
             if "kinds" in tree or "o" in tree:
                 self.peer.records.hear(incoming, tree)
             values = incoming.value(tree.get("v"))
+            if self.peer.is_free:
+                self.peer.typed.asked = incoming.value(tree.get("input"))
             target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
             if op == "ask":
@@ -186,6 +185,13 @@ class Answering:
             return self.use(op, target, rest, values)
         finally:
             self.peer.is_busy = before
+
+    def _arrive(self, frame: Frame, tree: dict) -> None:
+        """Let an answer find what is there for it when a test asks."""
+        if tree.get("begins") is True:
+            close_figures()
+        self.peer.random.arrive(frame, tree.get("rng"))
+        self.peer.borrowed.arrive(frame, tree.get("files") or ())
 
     def _handed(self, incoming: "Incoming", target: Any, args: tuple, kwargs: dict) -> Any:
         """What a call of ours is handed, which is noted, as it gets it."""

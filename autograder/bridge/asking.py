@@ -112,6 +112,8 @@ class Asking:
         if not self.peer.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.peer.random.leave(message.frame)
             self._tell_of_ours(message, tree, values)
+            if self.peer.runs_test and (answers := self.peer.typed.leave()) is not None:
+                tree["input"] = message.encoder.node(answers)
         tree["drop"] = self.peer.unused()
         return message, tree
 

@@ -37,6 +37,7 @@ from autograder.bridge.reference import Allowed, Due, Expected, Left, path_of, r
 from autograder.bridge.stand_ins import FORWARDED, Held, Remote, remote_of, ways
 from autograder.bridge.thrown import Thrown
 from autograder.bridge.transcript import Asked, Transcript
+from autograder.bridge.typed import Typed
 from autograder.bridge.wire import WireError
 from autograder.common.results import Crossing
 from autograder.isolation.clock import Clock
@@ -108,6 +109,7 @@ class Peer:
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
+        self.typed = Typed()
         self.printed = Printed()  # at the student's end
         self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None

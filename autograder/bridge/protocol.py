@@ -45,6 +45,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `as`             | answers' replies | results that lie in values of the test (`memory.py`)       |
 | `files`, `has`   | tests' requests  | files that are lent (`lent.py`); libraries that are loaded |
 | `deep`           | tests' requests  | how deep calls may go, where a test has set that           |
+| `input`          | tests' requests  | what the test has in the place of `input` (`typed.py`)     |
 | `begins`         | tests' requests  | that a test begins, as a cell of a notebook does           |
 | `said`           | answers'         | what was printed: streams and texts (`printed.py`)         |
 | `c`              | reply            | what the call changed of what it was handed: place, node   |

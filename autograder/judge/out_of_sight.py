@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from autograder.common.syntax import parse
 
 APART = " An answer runs in a process of its own"
-ASKED = (
-    f"{APART}, where input() asks nobody, whatever the test puts in its place: let the answer "
-    "take what it would ask for, or a function to ask by."
-)
+ASKED = f"{APART}, where nobody answers sys.stdin or getpass: put a function in the place of input."
 PRINTED = (
     f"{APART}, where print() prints, whatever the test puts in its place: catch what it prints by "
     "contextlib.redirect_stdout."
@@ -25,7 +22,7 @@ DRAWN = (
 )
 # what is put in some other thing's place, what is used, and what is to be said
 SAID: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (frozenset(("input", "stdin", "getpass")), frozenset(), ASKED),
+    (frozenset(("stdin", "getpass")), frozenset(), ASKED),
     (frozenset(("print",)), frozenset(), PRINTED),
     (frozenset(), frozenset(("mock", "patch", "Mock", "MagicMock", "monkeypatch")), PATCHED),
     (frozenset(), frozenset(("chmod", "symlink", "symlink_to", "hardlink_to", "link")), LENT),

@@ -14,14 +14,7 @@ SAYS = "def says(n): print(n)"
 @pytest.mark.parametrize(
     ("answer", "test", "said"),
     [
-        (TWICE, "input = lambda ask='': '5'\nassert twice() == 10", ASKED),
-        (TWICE, "def input(ask=''): return '5'\nassert twice() == 10", ASKED),
-        (
-            TWICE,
-            "from unittest.mock import patch\nwith patch('builtins.input', return_value='5'):\n"
-            "    assert twice() == 10",
-            ASKED,
-        ),
+        (TWICE, "import io, sys\nsys.stdin = io.StringIO('5')\nassert twice() == 10", ASKED),
         (SAYS, "said = []\nprint = said.append\nsays(3)\nassert said == [3]", PRINTED),
         (
             "import random\ndef roll(): return random.random()",
@@ -48,7 +41,7 @@ def test_it_is_said_why_no_answer_passes(task: Any, answer: str, test: str, said
     ("test", "said"),
     [
         ("import sys, io\nsys.stdin = io.StringIO('5')", ASKED),
-        ("import builtins\nsetattr(builtins, 'input', f)", ASKED),
+        ("import getpass\ngetpass.getpass = lambda ask: 'x'", ASKED),
         ("import os\nos.chmod(path, 0)", LENT),
         ("print(f(input))", ""),
         ("input = torch.ones(3)\nassert f(input) == 3", ""),
