@@ -100,6 +100,8 @@ class Steps:
         """Add what runs in one of the notebook's places."""
         cell = self.notebook.cells[place]
         step = self._step(place, cell, self.steps)
+        if imports := self._imported_first(cell, step):
+            self.steps.append(ScriptCell("extra", "", imports, "code"))
         self._last = cell.grade_id or self._last
         if step.kind == "answer":
             self.pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
@@ -166,7 +168,7 @@ class Steps:
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
             return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
-        is_missing = index is None or self.cells[index].cell_type != "code"
+        is_missing = index is None or not _is_begun(self.cells[index])
         if is_missing and not cell.grade_id and cell.cell_type == "code":
             source = without_statements(cell.stub, self._made(before)) or NOTHING
             return ScriptCell("skeleton", "", source, "code", place)
@@ -175,6 +177,17 @@ class Steps:
         raw = self.cells[index]  # of which a student may have made code
         kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
         return ScriptCell("skeleton", "", raw.source, kind, place)
+
+    def _imported_first(self, cell: Cell, step: ScriptCell) -> str:
+        """What a changed ordinary cell of the instructor's was to import, should it fail."""
+        is_changed = step.kind == "skeleton" and not cell.grade_id and step.cell_type == "code"
+        if not is_changed or step.source in (cell.stub, NOTHING):
+            return ""
+        due = [written(node) for node in _body(cell.stub) if isinstance(node, IMPORTS)]
+        theirs = map(written, _body(step.source))
+        head = {*itertools.takewhile(due.__contains__, theirs)}  # nothing can fail before these
+        left = (one for one in due if one not in head and not one.startswith("from __future__"))
+        return without_statements("\n".join(left), self._made(self.steps))
 
     def _made(self, steps: Sequence[ScriptCell]) -> set[str]:
         """Names that the student's own text in these steps binds, or of whose values it sets parts.
@@ -320,3 +333,15 @@ class Steps:
             step = self._step(places[index], self.notebook.cells[places[index]], ())
             return step.cell_type if step.kind != "test" else "test", step.source
         return self.cells[index].cell_type, self.cells[index].source
+
+
+def _is_begun(raw: RawCell) -> bool:
+    """Whether anything is left in a cell that runs: neither text, nor emptied or commented out."""
+    lines = (line.strip() for line in raw.source.splitlines())
+    return raw.cell_type == "code" and any(line and not line.startswith("#") for line in lines)
+
+
+def _body(source: str) -> list[ast.stmt]:
+    """The statements of a cell; none of what cannot be read."""
+    tree = parse(source)
+    return tree.body if tree else []

@@ -128,6 +128,34 @@ def test_a_cell_that_has_become_text_by_mistake_runs(box: Path, tmp_path: Path, 
     assert first_two()[1] == "\ndef near(a, b): return a == b"
 
 
+@pytest.mark.parametrize("left", ["", "\n  \n", "# RATE = 1\n#def near(a, b): return a == b"])
+def test_a_cell_that_was_emptied_by_mistake_runs(box: Path, tmp_path: Path, left: str):
+    stub = "RATE = 1\ndef near(a, b): return a == b"
+    assignment, content = small(tmp_path, stub)
+    content["cells"][1]["source"] = left
+    assert stub in ran(box, assignment, content["cells"])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "first"),
+    {
+        "from google.colab import drive\nimport math\nRATE = 1": ["import math"],
+        "import numpy\nRATE = 1": ["import math"],
+        "print('a\nimport math": ["import math"],  # cannot be read
+        "import math\nRATE = 2": [],
+    }.items(),
+)
+def test_what_a_changed_cell_was_to_import_is_there(
+    box: Path, tmp_path: Path, theirs: str, first: list[str]
+):
+    assignment, content = small(tmp_path, "import math\nRATE = 1")
+    content["cells"][1]["source"] = theirs
+    found = ran(box, assignment, content["cells"])
+    place = found.index(theirs)
+    assert found[place - len(first) : place] == first
+    assert found.count("import math") == 1 + len(first)  # that of the cell above
+
+
 def test_what_a_moved_answer_needs_runs_before_it(box: Path, tmp_path: Path):
     stub = "RATE = 1"
     assignment, content = small(tmp_path, stub)

@@ -140,6 +140,8 @@ USED = {
     "answer = [1 + s.returncode]",
     "temporary file": "import tempfile\n"
     "with tempfile.TemporaryFile() as f: f.write(b'x'); answer = [f.tell()]",
+    "loader's workers": "import torch; from torch.utils.data import DataLoader\n"
+    "answer = [int(x) for x in DataLoader(torch.ones(1), num_workers=1)]",
     "figure": "import matplotlib.pyplot as p; p.plot([1]); p.savefig('x.png'); answer = [1]",
 }
 
