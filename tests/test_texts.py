@@ -79,13 +79,14 @@ def test_only_texts_of_the_instructors_are_evaluated(call: str, found: str) -> N
 
 
 OTHERS = """
-import _pickle, asyncio, inspect, io, jinja2, marshal, os, pickle, shelve, typing
+import _pickle, asyncio, importlib.abc, inspect, io, jinja2, marshal, os, pickle, shelve, typing
 from IPython.core.interactiveshell import InteractiveShell
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
 N = pickle.dumps(None)
 class Joblibs(pickle._Unpickler): pass
+class Loading(importlib.abc.InspectLoader): pass
 class Hinted:
     a: "int"
     b: "typing.Optional['float']"
@@ -112,6 +113,8 @@ OF_OTHERS = [
     ("Joblibs(io.BytesIO(N)).load()", "refused"),
     ("marshal.loads(marshal.dumps(None))", "refused"),
     ("__import__('colorsys').ONE_THIRD < 1", "True"),
+    ("Loading.source_to_code('x = 8')", "refused"),
+    ("type(Loading.source_to_code('x = 7')).__name__", "code"),
     ("InteractiveShell().ev('print(1)')", "refused"),
     ("InteractiveShell().ex('print(1)')", "refused"),
     ("InteractiveShell().ex('x = 7')", "None"),
@@ -161,6 +164,39 @@ def test_no_module_that_a_test_has_written_is_an_answers_text(tmp_path: Path) ->
     command = [sys.executable, "-c", MODULES, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "refused 5 7", done.stderr
+
+
+PACKED = """
+import py_compile, zipfile
+def packed(name, text):
+    with zipfile.ZipFile(Path(sys.argv[1], name), "w") as archive:
+        archive.writestr(f"{name}_in.py", text)
+    sys.path.append(str(Path(sys.argv[1], name)))
+def compiled(name):
+    source = Path(sys.argv[1], "source")
+    source.write_text("x = 7")
+    py_compile.compile(str(source), str(Path(sys.argv[1], f"{name}.pyc")))
+compiled("before")
+packed("old", "x = 4")
+run_no_texts(lambda: ["x = 7"])
+with LENT.running():
+    compiled("bytes")
+    packed("own", "x = 7")
+    packed("theirs", "x = 8")
+    import before, old_in, own_in
+    for name in ("theirs_in", "bytes"):
+        try:
+            __import__(name)
+        except BrokenCell:
+            print("refused", before.x, old_in.x, own_in.x)
+"""
+
+
+def test_no_archive_and_no_bytes_that_a_test_has_written_are_an_answers(tmp_path: Path) -> None:
+    script = MODULES.partition("Path(")[0].replace('run_no_texts(lambda: ["x = 7"])', "") + PACKED
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["refused 7 4 7"] * 2, done.stderr
 
 
 PROGRAMS = """

@@ -44,7 +44,7 @@ STARTING = tuple(  # programs; `system` and `popen` are guarded by what they use
 )
 # modules whose own code runs what it is given
 RUNNERS = ("codeop", "cProfile", "profile", "trace", "bdb", "runpy", "logging.config")
-RUNNERS += ("IPython.core.interactiveshell", "IPython.core.compilerop")
+RUNNERS += ("IPython.core.interactiveshell", "IPython.core.compilerop", "importlib.abc")
 HINTING = ("typing", "typing_extensions", "inspect")  # of these a text that calls nothing is a type
 RUNNERS += HINTING
 ACTING = (ast.Call, ast.Lambda, ast.NamedExpr, ast.Await, ast.ListComp, ast.SetComp)
@@ -178,6 +178,28 @@ def _loading(loads: Any, known: Callable[[], Collection[str]]) -> Any:
     return guarded
 
 
+def _of_archive(gets: Any, known: Callable[[], Collection[str]]) -> Any:
+    """The same of an archive, in which modules lie as text or as bytes."""
+
+    def guarded(self: Any, name: str) -> Any:
+        if LENT.has_made(Path(self.archive)) and not _is_known(self.get_source(name), known):
+            _refuse_text("import")
+        return gets(self, name)
+
+    return guarded
+
+
+def _of_bytes(gets: Any, known: Callable[[], Collection[str]]) -> Any:
+    """The same of a file of bytes alone, of which nobody knows the text."""
+
+    def guarded(self: Any, name: str) -> Any:
+        if LENT.has_made(Path(self.path)):
+            _refuse_text("import")
+        return gets(self, name)
+
+    return guarded
+
+
 def _timing(makes: Any, known: Callable[[], Collection[str]]) -> Any:
     """How a timer is made of the texts that it runs."""
 
@@ -284,6 +306,9 @@ METHODS = (  # of what class a method is guarded, and how
     ("logging.config", "BaseConfigurator", "resolve", _of_logging),
     ("timeit", "Timer", "__init__", _timing),
     ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
+    ("importlib.machinery", "SourcelessFileLoader", "get_code", _of_bytes),
+    ("zipimport", "zipimporter", "get_code", _of_archive),
+    ("zipimport", "zipimporter", "load_module", _of_archive),
     ("subprocess", "Popen", "__init__", _starting),
     ("subprocess", "Popen", "communicate", _feeding),
     ("pickle", "_Unpickler", "load", _of_pickle),

@@ -101,3 +101,20 @@ def test_what_the_reference_gives_is_right(task, test: str):
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_no_object_passes_for_a_count(task, kind: str, test: str):
     assert graded(task, CARDS + LIAR + OBJECTS[kind], test) == 0
+
+
+SHOWN = {  # tables that show another's entries
+    "a proxy": "types.MappingProxyType({})",
+    "a chain": "collections.ChainMap({{}}, {})",
+    "a copy": "collections.UserDict({})",
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize(
+    ("entries", "score"), [("counted(things)", 1), ("dict.fromkeys(things, Liar())", 0)]
+)
+def test_a_table_that_shows_the_entries_is_one(task, shown: str, entries: str, score: int):
+    answer = f"import types\ndef count(things): return {SHOWN[shown].format(entries)}\n"
+    test = "assert count(hand())[Suit.H] == 2 and len(count(hand())) == 2"
+    assert graded(task, f"{CARDS}counted = count\n{LIAR}{answer}", test) == score
