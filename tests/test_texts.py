@@ -14,8 +14,8 @@ import sympy, types, yaml
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
-run_no_texts(lambda: ())
-run_no_texts(lambda: ["x**2", "pass", "numpy", "x = 7", "-c print(7)"])
+run_no_texts(["x**2", "pass", "numpy"])  # of one assignment
+run_no_texts(["x = 7", "-c print(7)"])  # of another that is graded in the same run
 from sympy import parse_expr
 
 x = sympy.Symbol("x")
@@ -94,7 +94,7 @@ class Asking:
     a: "print(1)"
 async def start():
     await (await asyncio.create_subprocess_exec("true")).wait()
-run_no_texts(lambda: ["{{ x }}", "x = 7"])
+run_no_texts(["{{ x }}", "x = 7"])
 for call in CALLS:
     try:
         print(eval(call))
@@ -145,7 +145,7 @@ from autograder.isolation.scratch import ROOTS
 from autograder.judge.space import BrokenCell
 from autograder.judge.texts import run_no_texts
 
-run_no_texts(lambda: ["x = 7"])
+run_no_texts(["x = 7"])
 ROOTS.append(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
 Path(sys.argv[1], "helper.py").write_text("x = 5")
@@ -178,7 +178,7 @@ def compiled(name):
     py_compile.compile(str(source), str(Path(sys.argv[1], f"{name}.pyc")))
 compiled("before")
 packed("old", "x = 4")
-run_no_texts(lambda: ["x = 7"])
+run_no_texts(["x = 7"])
 with LENT.running():
     compiled("bytes")
     packed("own", "x = 7")
@@ -193,15 +193,40 @@ with LENT.running():
 
 
 def test_no_archive_and_no_bytes_that_a_test_has_written_are_an_answers(tmp_path: Path) -> None:
-    script = MODULES.partition("Path(")[0].replace('run_no_texts(lambda: ["x = 7"])', "") + PACKED
+    script = MODULES.partition("Path(")[0].replace('run_no_texts(["x = 7"])', "") + PACKED
     command = [sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["refused 7 4 7"] * 2, done.stderr
 
 
+BESIDE = """
+import importlib, sys
+from pathlib import Path
+from autograder.judge.space import BrokenCell
+from autograder.judge.texts import run_no_texts
+
+sys.path.insert(0, sys.argv[1])
+run_no_texts(["x + 7"], ["beside"])
+text = "def run(text, x=1): return eval(text)\\ndef two(): return run('x + 1')\\n"
+for name in ("beside", "library"):
+    Path(sys.argv[1], f"{name}.py").write_text(text)
+    module = importlib.import_module(name)
+    try:
+        print(module.run("x + 7"), module.two(), module.run("2 * x"))
+    except BrokenCell:
+        print("refused", module.run("x + 7"), module.two())
+"""
+
+
+def test_a_module_beside_the_notebook_evaluates_no_text_of_an_answers(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BESIDE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["refused 8 2", "8 2 2"], done.stderr
+
+
 PROGRAMS = """
 import subprocess
-run_no_texts(lambda: ["own.py theirs.py", "x = 7"])
+run_no_texts(["own.py theirs.py", "x = 7"])
 with LENT.running():
     for name in ("own.py", "theirs.py"):
         Path(sys.argv[1], name).write_text("x = 7" if name == "own.py" else "x = 8")

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from autograder.bridge.public import open_packages
 from autograder.common.imports import imports_something
@@ -49,11 +48,11 @@ from autograder.judge.work import Work
 def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
     files_of(assignment.digest, assignment.folder, assignment.files)  # while they can be read
-    run_no_texts(partial(texts_of, assignment.notebooks))
+    helpers = frozenset(modules(assignment, assignment.files))
+    run_no_texts(texts_of(assignment.notebooks), {name.partition(".")[0] for name in helpers})
     run_no_examples(texts_and_references_of(assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")
-    helpers = frozenset(modules(assignment, assignment.files))
     for notebook in assignment.notebooks:
         open_packages(imported(notebook))
         needed_here(notebook)

@@ -8,11 +8,12 @@ import pickle
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from autograder.bridge.lent import LENT
+from autograder.judge.given import texts_in
 from autograder.judge.space import BrokenCell
 
 EVALUATORS = (  # functions of libraries that run a text which they are given
@@ -66,11 +67,22 @@ class _Refuser(pickle.Unpickler):
         _refuse()
 
 
-def run_no_texts(known: Callable[[], Collection[str]]) -> None:
-    """From now on this process runs no text but those of `known`, and makes no pickled object.
+_KNOWN: set[str] = set()  # the instructor's texts, of all notebooks that were read here
+_OWN: set[str] = set()  # names of the modules beside these
 
-    Called again, it goes by the newer texts. What is imported later is not looked at.
+
+def run_no_texts(texts: Iterable[str], own: Iterable[str] = ()) -> None:
+    """From now on this process runs no text but such as these, and makes no pickled object.
+
+    Called again, it runs the newer texts as well. What is imported later is not looked at, but for
+    the instructor's `own` modules, which run no text but these and those that stand in them.
     """
+    _KNOWN.update(texts)
+    _OWN.update(own)
+
+    def known() -> Collection[str]:
+        return _KNOWN
+
     _load_no_bytes(known)
     for module, name in EVALUATORS:
         function = getattr(sys.modules.get(module), name, None)
@@ -200,6 +212,23 @@ def _of_bytes(gets: Any, known: Callable[[], Collection[str]]) -> Any:
     return guarded
 
 
+def _in_own(runs: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a module's text is run: one of the instructor's own finds these functions guarded."""
+
+    def guarded(self: Any, module: Any) -> None:
+        if module.__name__.partition(".")[0] in _OWN and not LENT.has_made(Path(self.path)):
+            there = texts_in(self.get_source(module.__name__) or "")
+
+            def also() -> Collection[str]:
+                return (*known(), *there)
+
+            guards = {name: _running(name, also) for name in RUNS}
+            vars(module).setdefault("__builtins__", {**vars(builtins), **guards})
+        runs(self, module)
+
+    return guarded
+
+
 def _timing(makes: Any, known: Callable[[], Collection[str]]) -> Any:
     """How a timer is made of the texts that it runs."""
 
@@ -306,6 +335,7 @@ METHODS = (  # of what class a method is guarded, and how
     ("logging.config", "BaseConfigurator", "resolve", _of_logging),
     ("timeit", "Timer", "__init__", _timing),
     ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
+    ("importlib.machinery", "SourceFileLoader", "exec_module", _in_own),
     ("importlib.machinery", "SourcelessFileLoader", "get_code", _of_bytes),
     ("zipimport", "zipimporter", "get_code", _of_archive),
     ("zipimport", "zipimporter", "load_module", _of_archive),
