@@ -206,10 +206,12 @@ from autograder.judge.space import BrokenCell
 from autograder.judge.texts import run_no_texts
 
 sys.path.insert(0, sys.argv[1])
-run_no_texts(["x + 7"], ["beside"])
 text = "def run(text, x=1): return eval(text)\\ndef two(): return run('x + 1')\\n"
-for name in ("beside", "library"):
+for name in ("beside", "library", "loaded"):
     Path(sys.argv[1], f"{name}.py").write_text(text)
+import loaded
+run_no_texts(["x + 7"], ["beside", "loaded"])
+for name in ("beside", "library", "loaded"):
     module = importlib.import_module(name)
     try:
         print(module.run("x + 7"), module.two(), module.run("2 * x"))
@@ -218,10 +220,10 @@ for name in ("beside", "library"):
 """
 
 
-def test_a_module_beside_the_notebook_evaluates_no_text_of_an_answers(tmp_path: Path) -> None:
+def test_no_module_of_the_instructors_evaluates_a_text_of_an_answers(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BESIDE, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["refused 8 2", "8 2 2"], done.stderr
+    assert done.stdout.splitlines() == ["refused 8 2", "8 2 2", "refused 8 2"], done.stderr
 
 
 PROGRAMS = """

@@ -41,6 +41,7 @@ from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts
+from autograder.judge.vetted import is_others
 from autograder.judge.why_apart import why
 from autograder.judge.work import Work
 
@@ -49,7 +50,9 @@ def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
     files_of(assignment.digest, assignment.folder, assignment.files)  # while they can be read
     helpers = frozenset(modules(assignment, assignment.files))
-    run_no_texts(texts_of(assignment.notebooks), {name.partition(".")[0] for name in helpers})
+    used = {name.partition(".")[0] for one in assignment.notebooks for name in imported(one)}
+    own = {name for name in used if not is_others(name)} | {n.partition(".")[0] for n in helpers}
+    run_no_texts(texts_of(assignment.notebooks), own)
     run_no_examples(texts_and_references_of(assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")

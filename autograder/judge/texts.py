@@ -52,6 +52,7 @@ ACTING = (ast.Call, ast.Lambda, ast.NamedExpr, ast.Await, ast.ListComp, ast.SetC
 ACTING += (ast.DictComp, ast.GeneratorExp, ast.FormattedValue)
 HAND_ON = ("/asyncio/", "/IPython/")  # libraries that start what a cell has named
 RUNS = ("eval", "exec", "compile")
+INSTALLED = frozenset(("site-packages", "dist-packages"))  # where libraries lie
 OF_YAML = (  # methods that make, or call, what a text names
     "find_python_name",
     "find_python_module",
@@ -84,6 +85,8 @@ def run_no_texts(texts: Iterable[str], own: Iterable[str] = ()) -> None:
         return _KNOWN
 
     _load_no_bytes(known)
+    for module in [one for name, one in sys.modules.items() if _is_own(name)]:
+        _guard_loaded(module, known)
     for module, name in EVALUATORS:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None:
@@ -216,17 +219,43 @@ def _in_own(runs: Any, known: Callable[[], Collection[str]]) -> Any:
     """How a module's text is run: one of the instructor's own finds these functions guarded."""
 
     def guarded(self: Any, module: Any) -> None:
-        if module.__name__.partition(".")[0] in _OWN and not LENT.has_made(Path(self.path)):
-            there = texts_in(self.get_source(module.__name__) or "")
-
-            def also() -> Collection[str]:
-                return (*known(), *there)
-
-            guards = {name: _running(name, also) for name in RUNS}
+        path = Path(self.path)
+        if _is_own(module.__name__) and _is_written(path) and not LENT.has_made(path):
+            guards = _guards_for(self.get_source(module.__name__) or "", known)
             vars(module).setdefault("__builtins__", {**vars(builtins), **guards})
         runs(self, module)
 
     return guarded
+
+
+def _is_own(name: str) -> bool:
+    return name.partition(".")[0] in _OWN
+
+
+def _is_written(path: Path) -> bool:
+    """Whether this is the text of a module that lies with no library."""
+    return path.suffix == ".py" and INSTALLED.isdisjoint(path.parts) and path.is_file()
+
+
+def _guards_for(source: str, known: Callable[[], Collection[str]]) -> dict[str, Any]:
+    """These functions for a module of the instructor's, of this text."""
+    there = texts_in(source)
+
+    def also() -> Collection[str]:
+        return (*known(), *there)
+
+    return {name: _running(name, also) for name in RUNS}
+
+
+def _guard_loaded(module: Any, known: Callable[[], Collection[str]]) -> None:
+    """The same of one that is loaded: its functions keep their builtins, so its own names do it."""
+    path = Path(str(getattr(module, "__file__", None)))
+    if not _is_written(path):
+        return
+    source = path.read_bytes().decode(errors="replace")
+    for name, guard in _guards_for(source, known).items():
+        if f"{name}(" in source and name not in vars(module):
+            setattr(module, name, guard)
 
 
 def _timing(makes: Any, known: Callable[[], Collection[str]]) -> Any:
