@@ -5,6 +5,7 @@ import builtins
 import functools
 import os
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -254,7 +255,7 @@ def _guard_loaded(module: Any, known: Callable[[], Collection[str]]) -> None:
         return
     source = path.read_bytes().decode(errors="replace")
     for name, guard in _guards_for(source, known).items():
-        if f"{name}(" in source and name not in vars(module):
+        if re.search(rf"(?<![.\w]){name}\(", source) and name not in vars(module):
             setattr(module, name, guard)
 
 
