@@ -14,8 +14,8 @@ import sympy, types, yaml
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
-run_no_texts(lambda: ())
-run_no_texts(lambda: ["x**2", "pass", "numpy", "x = 7", "-c print(7)"])
+run_no_texts(["x**2", "pass", "numpy"])  # of one assignment
+run_no_texts(["x = 7", "-c print(7)"])  # of another that is graded in the same run
 from sympy import parse_expr
 
 x = sympy.Symbol("x")
@@ -79,13 +79,14 @@ def test_only_texts_of_the_instructors_are_evaluated(call: str, found: str) -> N
 
 
 OTHERS = """
-import _pickle, asyncio, inspect, io, jinja2, marshal, os, pickle, shelve, typing
+import _pickle, asyncio, importlib.abc, inspect, io, jinja2, marshal, os, pickle, shelve, typing
 from IPython.core.interactiveshell import InteractiveShell
 from autograder.judge.texts import run_no_texts
 from autograder.judge.space import BrokenCell
 
 N = pickle.dumps(None)
 class Joblibs(pickle._Unpickler): pass
+class Loading(importlib.abc.InspectLoader): pass
 class Hinted:
     a: "int"
     b: "typing.Optional['float']"
@@ -93,7 +94,7 @@ class Asking:
     a: "print(1)"
 async def start():
     await (await asyncio.create_subprocess_exec("true")).wait()
-run_no_texts(lambda: ["{{ x }}", "x = 7"])
+run_no_texts(["{{ x }}", "x = 7"])
 for call in CALLS:
     try:
         print(eval(call))
@@ -112,6 +113,8 @@ OF_OTHERS = [
     ("Joblibs(io.BytesIO(N)).load()", "refused"),
     ("marshal.loads(marshal.dumps(None))", "refused"),
     ("__import__('colorsys').ONE_THIRD < 1", "True"),
+    ("Loading.source_to_code('x = 8')", "refused"),
+    ("type(Loading.source_to_code('x = 7')).__name__", "code"),
     ("InteractiveShell().ev('print(1)')", "refused"),
     ("InteractiveShell().ex('print(1)')", "refused"),
     ("InteractiveShell().ex('x = 7')", "None"),
@@ -142,7 +145,7 @@ from autograder.isolation.scratch import ROOTS
 from autograder.judge.space import BrokenCell
 from autograder.judge.texts import run_no_texts
 
-run_no_texts(lambda: ["x = 7"])
+run_no_texts(["x = 7"])
 ROOTS.append(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
 Path(sys.argv[1], "helper.py").write_text("x = 5")
@@ -163,9 +166,69 @@ def test_no_module_that_a_test_has_written_is_an_answers_text(tmp_path: Path) ->
     assert done.stdout.strip() == "refused 5 7", done.stderr
 
 
+PACKED = """
+import py_compile, zipfile
+def packed(name, text):
+    with zipfile.ZipFile(Path(sys.argv[1], name), "w") as archive:
+        archive.writestr(f"{name}_in.py", text)
+    sys.path.append(str(Path(sys.argv[1], name)))
+def compiled(name):
+    source = Path(sys.argv[1], "source")
+    source.write_text("x = 7")
+    py_compile.compile(str(source), str(Path(sys.argv[1], f"{name}.pyc")))
+compiled("before")
+packed("old", "x = 4")
+run_no_texts(["x = 7"])
+with LENT.running():
+    compiled("bytes")
+    packed("own", "x = 7")
+    packed("theirs", "x = 8")
+    import before, old_in, own_in
+    for name in ("theirs_in", "bytes"):
+        try:
+            __import__(name)
+        except BrokenCell:
+            print("refused", before.x, old_in.x, own_in.x)
+"""
+
+
+def test_no_archive_and_no_bytes_that_a_test_has_written_are_an_answers(tmp_path: Path) -> None:
+    script = MODULES.partition("Path(")[0].replace('run_no_texts(["x = 7"])', "") + PACKED
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["refused 7 4 7"] * 2, done.stderr
+
+
+BESIDE = """
+import importlib, sys
+from pathlib import Path
+from autograder.judge.space import BrokenCell
+from autograder.judge.texts import run_no_texts
+
+sys.path.insert(0, sys.argv[1])
+text = "def run(text, x=1): return eval(text)\\ndef two(): return run('x + 1')\\n"
+for name in ("beside", "library", "loaded"):
+    Path(sys.argv[1], f"{name}.py").write_text(text)
+import loaded
+run_no_texts(["x + 7"], ["beside", "loaded"])
+for name in ("beside", "library", "loaded"):
+    module = importlib.import_module(name)
+    try:
+        print(module.run("x + 7"), module.two(), module.run("2 * x"))
+    except BrokenCell:
+        print("refused", module.run("x + 7"), module.two())
+"""
+
+
+def test_no_module_of_the_instructors_evaluates_a_text_of_an_answers(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BESIDE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["refused 8 2", "8 2 2", "refused 8 2"], done.stderr
+
+
 PROGRAMS = """
 import subprocess
-run_no_texts(lambda: ["own.py theirs.py", "x = 7"])
+run_no_texts(["own.py theirs.py", "x = 7"])
 with LENT.running():
     for name in ("own.py", "theirs.py"):
         Path(sys.argv[1], name).write_text("x = 7" if name == "own.py" else "x = 8")

@@ -22,9 +22,10 @@ def look(peer: "Peer", value: Any, due: Due, is_call: bool) -> None:
         for place, one in due.parts.items():
             _look_at(peer, library.part_at(value, place), one)
     elif isinstance(due, Keyed):
-        if not issubclass(type(value), dict):
+        tables = library.tables_of(value)
+        if not tables:
             look_for_objects(peer, value, is_call, False)
-        for part in dict.values(value) if issubclass(type(value), dict) else ():
+        for part in (part for table in tables for part in table.values()):
             _look_at(peer, part, due.due)
     elif isinstance(due, Each):
         for part in value if type(value) in (list, tuple) else ():

@@ -59,7 +59,8 @@ class Lent:
         told = self._gone() if self.before is not None else {}
         left = MAX_BYTES
         for name, path in _named_in(values) if self.before is not None else ():
-            if name in told or len(told) >= MAX_FILES:
+            is_told = name in told and told[name][1] is not GONE  # there may be another one by now
+            if is_told or len(told) >= MAX_FILES:
                 continue
             sign = _sign(path)
             if sign is None:
@@ -187,8 +188,12 @@ class Borrowed:
                 if sign is GONE:
                     self._remove(name, path)
                 elif place is None:
+                    if name in self.signs and path.is_file():  # there was a file of that name
+                        self._remove(name, path)
                     path.mkdir(parents=True, exist_ok=True)
                 elif self.signs.get(name) != sign:
+                    if path.is_dir():
+                        self._remove(name, path)
                     self.signs[name] = sign
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(frame.buffers[place])

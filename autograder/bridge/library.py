@@ -111,6 +111,16 @@ def parts_of(value: Any) -> list[Any]:
     return [] if base is None else [*base.__iter__(value)]
 
 
+def tables_of(value: Any) -> list[dict]:
+    """The table that this is, or those of which it shows the entries; none of anything else."""
+    kind = type(value)
+    if kind is types.MappingProxyType:
+        return [dict(value)]
+    is_shown = kind in (collections.ChainMap, collections.UserDict)
+    tables = _PARTS[kind](value) if is_shown else (value,)
+    return [{**one} for one in tables if issubclass(type(one), dict)]
+
+
 def part_at(value: Any, place: Any) -> Any:
     """A part of a tuple, list or table; None if there is none."""
     kind = type(value)

@@ -70,18 +70,18 @@ def _of_others(sources: tuple[str, ...]) -> Iterator[ast.Attribute]:
 def texts_of(notebooks: Sequence[Notebook]) -> frozenset[str]:
     """The texts that stand in the instructor's cells."""
     given = [cell for one in notebooks for cell in one.of_kind("readonly", "code", "test")]
-    return frozenset(text for cell in given for text in _constants(cell.source))
+    return frozenset(text for cell in given for text in texts_in(cell.source))
 
 
 def texts_and_references_of(notebooks: Sequence[Notebook]) -> frozenset[str]:
     """The same, and those of the references, as their docstrings."""
     given = [cell for one in notebooks for cell in one.cells if cell.cell_type == "code"]
-    return frozenset(text for cell in given for text in _constants(cell.source))
+    return frozenset(text for cell in given for text in texts_in(cell.source))
 
 
 @lru_cache(maxsize=500)
-def _constants(source: str) -> frozenset[str]:
-    """The texts that stand in a cell of the instructor's."""
+def texts_in(source: str) -> frozenset[str]:
+    """The texts that stand in a cell or module of the instructor's."""
     nodes = ast.walk(parse(source) or ast.Module([], []))
     return frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str)
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from autograder.bridge.public import open_packages
 from autograder.common.imports import imports_something
@@ -42,6 +41,7 @@ from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts
+from autograder.judge.vetted import is_others
 from autograder.judge.why_apart import why
 from autograder.judge.work import Work
 
@@ -49,11 +49,13 @@ from autograder.judge.work import Work
 def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
     files_of(assignment.digest, assignment.folder, assignment.files)  # while they can be read
-    run_no_texts(partial(texts_of, assignment.notebooks))
+    helpers = frozenset(modules(assignment, assignment.files))
+    used = {name.partition(".")[0] for one in assignment.notebooks for name in imported(one)}
+    own = {name for name in used if not is_others(name)} | {n.partition(".")[0] for n in helpers}
+    run_no_texts(texts_of(assignment.notebooks), own)
     run_no_examples(texts_and_references_of(assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")
-    helpers = frozenset(modules(assignment, assignment.files))
     for notebook in assignment.notebooks:
         open_packages(imported(notebook))
         needed_here(notebook)

@@ -5,14 +5,16 @@ import builtins
 import functools
 import os
 import pickle
+import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from autograder.bridge.lent import LENT
+from autograder.judge.given import texts_in
 from autograder.judge.space import BrokenCell
 
 EVALUATORS = (  # functions of libraries that run a text which they are given
@@ -44,13 +46,14 @@ STARTING = tuple(  # programs; `system` and `popen` are guarded by what they use
 )
 # modules whose own code runs what it is given
 RUNNERS = ("codeop", "cProfile", "profile", "trace", "bdb", "runpy", "logging.config")
-RUNNERS += ("IPython.core.interactiveshell", "IPython.core.compilerop")
+RUNNERS += ("IPython.core.interactiveshell", "IPython.core.compilerop", "importlib.abc")
 HINTING = ("typing", "typing_extensions", "inspect")  # of these a text that calls nothing is a type
 RUNNERS += HINTING
 ACTING = (ast.Call, ast.Lambda, ast.NamedExpr, ast.Await, ast.ListComp, ast.SetComp)
 ACTING += (ast.DictComp, ast.GeneratorExp, ast.FormattedValue)
 HAND_ON = ("/asyncio/", "/IPython/")  # libraries that start what a cell has named
 RUNS = ("eval", "exec", "compile")
+INSTALLED = frozenset(("site-packages", "dist-packages"))  # where libraries lie
 OF_YAML = (  # methods that make, or call, what a text names
     "find_python_name",
     "find_python_module",
@@ -66,12 +69,25 @@ class _Refuser(pickle.Unpickler):
         _refuse()
 
 
-def run_no_texts(known: Callable[[], Collection[str]]) -> None:
-    """From now on this process runs no text but those of `known`, and makes no pickled object.
+_KNOWN: set[str] = set()  # the instructor's texts, of all notebooks that were read here
+_OWN: set[str] = set()  # names of the modules beside these
 
-    Called again, it goes by the newer texts. What is imported later is not looked at.
+
+def run_no_texts(texts: Iterable[str], own: Iterable[str] = ()) -> None:
+    """From now on this process runs no text but such as these, and makes no pickled object.
+
+    Called again, it runs the newer texts as well. What is imported later is not looked at, but for
+    the instructor's `own` modules, which run no text but these and those that stand in them.
     """
+    _KNOWN.update(texts)
+    _OWN.update(own)
+
+    def known() -> Collection[str]:
+        return _KNOWN
+
     _load_no_bytes(known)
+    for module in [one for name, one in sys.modules.items() if _is_own(name)]:
+        _guard_loaded(module, known)
     for module, name in EVALUATORS:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None:
@@ -176,6 +192,71 @@ def _loading(loads: Any, known: Callable[[], Collection[str]]) -> Any:
         return loads(self, data, path, **named)
 
     return guarded
+
+
+def _of_archive(gets: Any, known: Callable[[], Collection[str]]) -> Any:
+    """The same of an archive, in which modules lie as text or as bytes."""
+
+    def guarded(self: Any, name: str) -> Any:
+        if LENT.has_made(Path(self.archive)) and not _is_known(self.get_source(name), known):
+            _refuse_text("import")
+        return gets(self, name)
+
+    return guarded
+
+
+def _of_bytes(gets: Any, known: Callable[[], Collection[str]]) -> Any:
+    """The same of a file of bytes alone, of which nobody knows the text."""
+
+    def guarded(self: Any, name: str) -> Any:
+        if LENT.has_made(Path(self.path)):
+            _refuse_text("import")
+        return gets(self, name)
+
+    return guarded
+
+
+def _in_own(runs: Any, known: Callable[[], Collection[str]]) -> Any:
+    """How a module's text is run: one of the instructor's own finds these functions guarded."""
+
+    def guarded(self: Any, module: Any) -> None:
+        path = Path(self.path)
+        if _is_own(module.__name__) and _is_written(path) and not LENT.has_made(path):
+            guards = _guards_for(self.get_source(module.__name__) or "", known)
+            vars(module).setdefault("__builtins__", {**vars(builtins), **guards})
+        runs(self, module)
+
+    return guarded
+
+
+def _is_own(name: str) -> bool:
+    return name.partition(".")[0] in _OWN
+
+
+def _is_written(path: Path) -> bool:
+    """Whether this is the text of a module that lies with no library."""
+    return path.suffix == ".py" and INSTALLED.isdisjoint(path.parts) and path.is_file()
+
+
+def _guards_for(source: str, known: Callable[[], Collection[str]]) -> dict[str, Any]:
+    """These functions for a module of the instructor's, of this text."""
+    there = texts_in(source)
+
+    def also() -> Collection[str]:
+        return (*known(), *there)
+
+    return {name: _running(name, also) for name in RUNS}
+
+
+def _guard_loaded(module: Any, known: Callable[[], Collection[str]]) -> None:
+    """The same of one that is loaded: its functions keep their builtins, so its own names do it."""
+    path = Path(str(getattr(module, "__file__", None)))
+    if not _is_written(path):
+        return
+    source = path.read_bytes().decode(errors="replace")
+    for name, guard in _guards_for(source, known).items():
+        if re.search(rf"(?<![.\w]){name}\(", source) and name not in vars(module):
+            setattr(module, name, guard)
 
 
 def _timing(makes: Any, known: Callable[[], Collection[str]]) -> Any:
@@ -284,6 +365,10 @@ METHODS = (  # of what class a method is guarded, and how
     ("logging.config", "BaseConfigurator", "resolve", _of_logging),
     ("timeit", "Timer", "__init__", _timing),
     ("importlib.machinery", "SourceFileLoader", "source_to_code", _loading),
+    ("importlib.machinery", "SourceFileLoader", "exec_module", _in_own),
+    ("importlib.machinery", "SourcelessFileLoader", "get_code", _of_bytes),
+    ("zipimport", "zipimporter", "get_code", _of_archive),
+    ("zipimport", "zipimporter", "load_module", _of_archive),
     ("subprocess", "Popen", "__init__", _starting),
     ("subprocess", "Popen", "communicate", _feeding),
     ("pickle", "_Unpickler", "load", _of_pickle),

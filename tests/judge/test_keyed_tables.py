@@ -108,3 +108,20 @@ def test_how_many_entries_there_are_is_said(task):
     made.known = Transcripts(made)
     wrong = CARDS.replace("return found", "return {**dict.fromkeys(found, 1), Spot(3, 3): 1}", 1)
     assert "Yours has 3 entries, expected 2." in made.verdicts(own=wrong)["t_own"].told
+
+
+SHOWN = {  # tables that show another's entries
+    "a proxy": "types.MappingProxyType({})",
+    "a chain": "collections.ChainMap({{}}, {})",
+    "a copy": "collections.UserDict({})",
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize(
+    ("entries", "score"), [("counted(things)", 1), ("dict.fromkeys(things, Liar())", 0)]
+)
+def test_a_table_that_shows_the_entries_is_one(task, shown: str, entries: str, score: int):
+    answer = f"import types\ndef count(things): return {SHOWN[shown].format(entries)}\n"
+    test = "assert count(hand())[Suit.H] == 2 and len(count(hand())) == 2"
+    assert graded(task, f"{CARDS}counted = count\n{LIAR}{answer}", test) == score

@@ -144,6 +144,29 @@ def test_what_a_test_has_removed_is_removed_for_the_answer(
         assert of("read")("here") == "12"
 
 
+def test_a_name_may_be_another_files_or_a_folders_when_it_is_handed_over_again(
+    open_fork_server: ForkServer, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = READS + "def kind(path): return 'folder' if os.path.isdir(path) else 'file'\n"
+    with answering(open_fork_server, kind) as student, running(student) as of:
+        for text in ("one", "two"):
+            with tempfile.TemporaryDirectory() as folder:
+                monkeypatch.chdir(folder)
+                Path("data.txt").write_text(text)
+                assert of("read")("data.txt") == text
+                monkeypatch.chdir(scratch)
+        Path("x").write_text("1")
+        assert of("kind")("x") == "file"
+        Path("x").unlink()
+        Path("x").mkdir()
+        Path("x/in").write_text("2")
+        assert of("kind")("x") == "folder"
+        assert of("read")("x/in") == "2"
+        shutil.rmtree("x")
+        Path("x").write_text("3")
+        assert of("read")("x") == "3"
+
+
 def test_a_file_is_as_old_as_the_test_says(open_fork_server: ForkServer, scratch: Path) -> None:
     aged = READS + "def age(path): return os.stat(path).st_mtime_ns\n"
     with answering(open_fork_server, aged) as student, running(student) as of:

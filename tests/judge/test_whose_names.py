@@ -216,7 +216,7 @@ SHOWN = "    def __repr__(self):\n        return f'Vec({self.x})'\n"
 def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: Any) -> None:
     for name in texts.LOADERS:
         monkeypatch.setattr(pickle, name, getattr(pickle, name))  # set back afterwards
-    texts.run_no_texts(frozenset)
+    texts.run_no_texts(())
     made = task([("vec", VEC + EQUAL + SHOWN), ("t_vec", test, 1)])
     (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert "answer" in complaint
