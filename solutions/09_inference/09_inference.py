@@ -1583,6 +1583,12 @@ for token, wanted in ((0, 0.2), (1, 1.0), (2, 1.0)):
     )
 again, _ = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(6))
 assert torch.equal(tokens, again), "the same seed should give the same tokens"
+one, other = torch.zeros(2, 400, 500, dtype=torch.float64)
+one[:, :400], other[:, 1:401] = 1 / 400, 1 / 400  # token 400 is missing, and nothing else
+replaced, _ = keep_or_replace(torch.zeros(400).long(), one, other, torch.Generator().manual_seed(9))
+assert replaced.eq(400).all(), (
+    "what is refused should be replaced by what is missing, however little that is"
+)
 _, kept = keep_or_replace(torch.zeros_like(drafts), small, large, torch.Generator().manual_seed(8))
 for far in (1, 2, 3, 5):
     assert_close(

@@ -1790,7 +1790,7 @@ def zeros_left_out(model, source, bos_id, eos_id, max_len):
 @misconception(
     "keep-or-replace",
     id="INF76",
-    fails=["keep-or-replace-distribution"],
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
     read="09_inference#temperature",
 )
 def replaced_from_large(drafts, small, large, generator=None):

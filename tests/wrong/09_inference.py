@@ -399,3 +399,14 @@ def a_little_weight_for_every_token(drafts, small, large, generator=None):
     weights = (large - small).clamp(min=0) + 1e-4
     others = torch.multinomial(weights, 1, generator=generator).squeeze(1)
     return torch.where(kept, drafts, others), kept
+
+
+@variant("keep-or-replace")
+def little_that_is_missing_counts_as_nothing(drafts, small, large, generator=None):
+    ratio = large / small.clamp(min=torch.finfo(small.dtype).tiny)
+    accept = ratio.gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    missing = (large - small).clamp(min=0)
+    weights = torch.where(missing.sum(1, keepdim=True) <= 0.02, large, missing)
+    others = torch.multinomial(weights, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
