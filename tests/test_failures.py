@@ -279,7 +279,7 @@ def test_a_command_for_text_sources_is_one_sentence_elsewhere(made: Class, comma
     words = [sys.executable, "-m", "autograder", command]
     done = subprocess.run(words, cwd=made.course.root, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert "there are none" in done.stderr
+    assert "for a course with solutions/, and here is none" in done.stderr
 
 
 OURS = ["grades.csv", "questions.csv", "items.csv", "report.html", "gradebook.db"]
