@@ -31,7 +31,7 @@ WHOLE = """{
   whole.replaceSync("section { content-visibility: visible !important }");
   document.adoptedStyleSheets.push(whole);
 }"""
-PATIENCE = 60  # seconds until a page that never shows what is waited for has failed
+PATIENCE = 240  # seconds until a page that never shows what is waited for has failed
 
 
 class Page:
