@@ -98,3 +98,16 @@ def test_a_command_for_chapters_says_what_to_run_where_there_are_none(
     for command in (authoring.mutants, authoring.rotate):
         with pytest.raises(CourseError, match=said):
             command(argparse.Namespace(chapters=[], seed=1))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import builtins\nbuiltins.input = lambda ask: '5'\nf()",
+        "from unittest import mock\nwith mock.patch('builtins.input', return_value='5'):\n    f()",
+        "import io, sys\nsys.stdout = io.StringIO()\nf()",
+        "import contextlib\nwith contextlib.redirect_stdout(None):\n    f()",
+    ],
+)
+def test_what_reaches_answers_is_not_told(tmp_path: Path, source: str):
+    assert asked_here(make(tmp_path / "week", answer("def f(): pass"), check(source))) == []

@@ -32,6 +32,7 @@ ASKED = {
 }
 MODULES = sys.stdlib_module_names | LIBRARIES | {"np"}
 CWD = "getcwd"
+INPUT = "builtins.input"  # what a test has there answers ask, see `bridge/typed.py`
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
 NOT_ASKED = ("__init__", "__new__", "__repr__", "__str__", "__format__", "__eq__", "__hash__")
@@ -68,7 +69,8 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
             names += [one.name.rpartition(".")[2] for one in node.names]
         left += ast.iter_child_nodes(node)
     known = (name for name in dict.fromkeys(sorted(names)) if name in ASKED)
-    yield from ((name, ASKED[name]) for name in known if name != CWD or _is_claimed(tree))
+    left_out = {CWD: not _is_claimed(tree), "mock": _patches_input_alone(tree)}
+    yield from ((name, ASKED[name]) for name in known if not left_out.get(name))
 
 
 def _is_claimed(tree: ast.AST | None) -> bool:
@@ -77,6 +79,17 @@ def _is_claimed(tree: ast.AST | None) -> bool:
     claims = (node for node in every if isinstance(node, ast.Assert))
     nodes = (node for claim in claims for node in ast.walk(claim))
     return any(isinstance(node, ast.Attribute | ast.Name) and _last(node) == CWD for node in nodes)
+
+
+def _patches_input_alone(tree: ast.AST | None) -> bool:
+    """Whether all that a test patches by a name is `input`."""
+    calls = [node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Call)]
+    patched = [one for one in calls if isinstance(one.func, ast.Attribute | ast.Name)]
+    patched = [one for one in patched if _last(one.func) in ("patch", "object")]
+    return bool(patched) and all(
+        one.args and isinstance(one.args[0], ast.Constant) and one.args[0].value == INPUT
+        for one in patched
+    )
 
 
 def _last(node: ast.Attribute | ast.Name) -> str:
@@ -88,8 +101,8 @@ def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
     for target in node.targets:
         if isinstance(target, ast.Attribute) and (module := _path(target.value)):
             written = f"{module}.{target.attr} = ..."
-            is_stream = module == "sys"  # what an answer prints is printed there
-            if not is_stream and module.partition(".")[0] in MODULES and _is_no_setting(node.value):
+            crosses = module == "sys" or written == f"{INPUT} = ..."  # a stream, or input()
+            if not crosses and module.partition(".")[0] in MODULES and _is_no_setting(node.value):
                 yield written, PATCHED
 
 

@@ -33,7 +33,7 @@ class Asked:
     kept: list[Any]  # copies of what it handed over
 
 
-def is_key(value: Any) -> bool:
+def _is_key(value: Any) -> bool:
     """Whether a copy of a key can be one: of what is made of a list it is a list."""
     try:
         hash(value)
@@ -92,7 +92,7 @@ class Transcript:
         made: dict[Any, Any] = {}
         for key, part in table.items():
             known = key if type(key) in library.LEAVES else self._copied(key, depth)
-            if not is_key(known) or known in made:
+            if not _is_key(known) or known in made:
                 known = Opaque("object", f"key {len(made)}")
             made[known] = self._copied(part, depth)
         return made

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from autograder.bridge.printed import MAX_SAID, Printed, print_here
-from autograder.judge import rehearsal
-from tests.judge.small_course import Transcripts
+from tests.judge.small_course import rehearsed
 
 ANSWER = """import sys
 def triangle(n):
@@ -70,9 +69,7 @@ WRONG = [
 
 @pytest.mark.parametrize("way", CATCHES)
 def test_a_test_catches_what_is_printed(task: Any, way: str) -> None:
-    made = task([("own", ANSWER), ("t_own", CATCHES[way], 1)])
-    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made = rehearsed(task([("own", ANSWER), ("t_own", CATCHES[way], 1)]))
     assert made.scores(own=ANSWER) == {"t_own": 1}
     rights = WRONG[3:] if way in ("IPython's", "later") else []  # one star is asked there
     for wrong in WRONG:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import Transcripts
+from tests.judge.small_course import rehearsed
 
 ANSWER = """def twice(): return 2 * int(input("n? "))
 def total():
@@ -54,9 +54,7 @@ PASS = {"a name of the test's": [WRONG[1]], "builtins": [WRONG[1]]}  # where not
 
 @pytest.mark.parametrize("way", ANSWERS)
 def test_it_answers_what_an_answer_asks(task: Any, way: str) -> None:
-    made = task([("own", ANSWER), ("t_own", ANSWERS[way], 1)])
-    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made = rehearsed(task([("own", ANSWER), ("t_own", ANSWERS[way], 1)]))
     assert made.scores(own=ANSWER) == {"t_own": 1}
     for wrong in WRONG:
         assert made.scores(own=wrong) == {"t_own": wrong in PASS.get(way, [])}
