@@ -115,7 +115,7 @@ def _enter_sources(db: Connection, notebook: str, read: Notebook) -> None:
     for cell in read.cells:
         if not (cell.grade_id and (kinds_of(cell) or cell.locked)):
             continue
-        source = cell.stub if "SolutionCell" in kinds_of(cell) else cell.source
+        source = cell.stub if "SolutionCell" in kinds_of(cell) else cell.as_written
         values = {
             "cell_type": cell.cell_type,
             "locked": cell.locked,

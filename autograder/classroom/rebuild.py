@@ -102,7 +102,9 @@ def inert(text: str) -> str:
 def checksum(cell: Cell) -> str:
     """What nbgrader computes over a cell as it was handed out; it tells an untouched answer."""
     marks = cell.metadata.get("nbgrader", {}) | {"grade_id": cell.grade_id, "points": cell.points}
-    return checksum_of(cell.stub if marks.get("solution") else cell.source, cell.cell_type, marks)
+    return checksum_of(
+        cell.stub if marks.get("solution") else cell.as_written, cell.cell_type, marks
+    )
 
 
 def _longest_markdown(result: NotebookResult) -> int:
@@ -114,7 +116,7 @@ def _longest_markdown(result: NotebookResult) -> int:
 def _cell(
     cell: Cell, result: NotebookResult, verdict: Verdict | None, longest: int
 ) -> dict[str, Any]:
-    source = cell.source if cell.kind not in ("solution", "manual", "task") else cell.stub
+    source = cell.as_written if cell.kind not in ("solution", "manual", "task") else cell.stub
     outputs: list[dict] = []
     if cell.kind == "test":
         outputs = _outputs(verdict or _not_run(cell, result))

@@ -27,7 +27,7 @@ from autograder.common.written import written
 from autograder.judge.markers import Markers, read_markers
 from autograder.judge.released import versions
 from autograder.judge.rules import Rules, read_rules
-from autograder.judge.tests_apart import check_tests
+from autograder.judge.tests_apart import apart
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
 MOST_POINTS = 1_000_000  # of a cell; many of them can still be added
@@ -54,12 +54,19 @@ class Cell:
     grade_id: str  # empty for an ordinary cell
     kind: Kind
     cell_type: str  # "code", "markdown" or "raw"
-    source: str  # the instructor's; a solution without its markers, a test with them
+    source: str  # the instructor's, as it runs; a solution without its markers, a test with them
     stub: str  # what the release shows
     points: float
     metadata: dict[str, Any]
     id: str  # of the notebook's format
     hidden: tuple[tuple[int, int], ...] = ()  # first and last line of each hidden part, from 1
+    text: str = ""  # a test as it is written, where not all of it runs
+    cannot: str = ""  # why a test cannot be graded
+
+    @property
+    def as_written(self) -> str:
+        """The instructor's text, with the magics that are left out where a test runs."""
+        return self.text or self.source
 
     @property
     def answerable(self) -> bool:
@@ -232,9 +239,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
     paths = sorted(path for path in folder.glob("*.ipynb") if path.is_file())
     if not paths:
         raise CourseError(f"{folder} holds no notebook; put the instructor's .ipynb files there.")
-    notebooks = tuple(_notebook(path, markers) for path in paths)
-    for notebook in notebooks:
-        check_tests(folder / f"{notebook.name}.ipynb", notebook)
+    notebooks = tuple(apart(path, _notebook(path, markers)) for path in paths)
     rules = rules or _rules_path(folder, root)
     questions = [
         cell.grade_id

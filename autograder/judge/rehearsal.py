@@ -155,7 +155,7 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
                 continue  # nbgrader gives full points then, and so do we
             points = notebook.cell(run.test).points
             if run.status != "passed" or run.score != points:
-                words = _complaint(run, points) + why(assignment, notebook, run)
+                words = _complaint(assignment, notebook, run)
                 complaints.append(f"{assignment.name}/{notebook.name}, {words}")
             elif _is_lost(again.get(run.test)):
                 words = _as_a_students(again[run.test])
@@ -170,17 +170,21 @@ def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
     return found
 
 
-def _complaint(run: TestRun, points: float) -> str:
+def _complaint(assignment: Assignment, notebook: Notebook, run: TestRun) -> str:
     """Why a test cannot be used, for the instructor."""
+    cell, first = notebook.cell(run.test), run.message.partition("\n")[0] or run.error
+    if cell.cannot:
+        return f"test {run.test} cannot be graded: {cell.cannot}"
     if run.status == "passed":
-        return f"test {run.test}: the reference gets {run.score:g} of {points:g} points."
-    first = run.message.partition("\n")[0] or run.error
-    if run.error == BrokenCell.__name__:
-        return f"test {run.test}: {first}; tests run in a process of their own, so mend the cell."
-    return (
-        f"test {run.test}: the reference does not pass it when tests and answers run in two "
-        f"processes ({run.error}: {first})."
-    )
+        said = f"the reference gets {run.score:g} of {cell.points:g} points."
+    elif run.error == BrokenCell.__name__:
+        said = f"{first}; tests run in a process of their own, so mend the cell."
+    else:
+        said = (
+            "the reference does not pass it when tests and answers run in two processes "
+            f"({run.error}: {first})."
+        )
+    return f"test {run.test}: {said}{why(assignment, notebook, run)}"
 
 
 def _is_lost(run: TestRun | None) -> bool:
