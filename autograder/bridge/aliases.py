@@ -47,6 +47,9 @@ class Pair:
         self.parts = parts
         self.owner: Owner = 0  # see `Owners`, at the end that tells of results
         self.home: Any = None  # of whose class it is the plain value, at the end of the answer
+        self.label = ""  # of the request by which it came to be shared, where a test runs
+        self.told: Any = None  # its parts when a later change was told last, where an answer runs
+        self.added: tuple[int, list[Any]] = (0, [])  # by which message, and what was new in it
 
 
 class Version:
@@ -75,6 +78,7 @@ class Shared:
         self.homes: dict[int, Key] = {}  # ids of their homes, where an answer runs
         self.parts = 0  # of all of them
         self.lasting: dict[int, Any] = {}  # stand-ins, where an answer runs
+        self.taken: list[Key] = []  # whose later changes by an answer were done, see `late_changes`
         self.serial = 0  # of the last request
         self.first = 0  # of those of this test
 
@@ -90,6 +94,7 @@ class Shared:
         self.inner.clear()
         self.homes.clear()
         self.lasting.clear()
+        self.taken.clear()
         self.parts = 0
 
     def hold(self, number: int, stand_in: Any) -> None:
@@ -102,11 +107,16 @@ class Shared:
             del self.lasting[next(iter(self.lasting))]
 
     def keep(
-        self, serial: int, values: Iterable[tuple[int, Any, Any]], homes: Mapping[int, Any] = NONE
+        self,
+        serial: int,
+        values: Iterable[tuple[int, Any, Any]],
+        homes: Mapping[int, Any] = NONE,
+        label: str = "",
     ) -> None:
         """Remember values by their places, with their parts; too many push out the oldest."""
         for place, value, parts in values:
             pair = self.pairs[serial, place] = Pair(value, parts)
+            pair.label = label
             self.parts += _weight(parts)
             if id(value) in homes:
                 pair.home = homes[id(value)]
@@ -133,7 +143,7 @@ class Shared:
     def leave(self, message: "Outgoing") -> dict[str, Any]:
         """What goes with a request: its number, what has changed, and what nobody here holds."""
         self.serial += 1
-        message.serial, message.sent = self.serial, _first(0, message.encoder.kept)
+        message.serial, message.sent = self.serial, first(0, message.encoder.kept)
         for place, value in enumerate(message.encoder.kept):
             key = self.results.get(id(value))
             if key is not None and type(value) in HOLDERS:
@@ -148,21 +158,27 @@ class Shared:
                     gone.append(key)
                     self.forget(key)
             else:  # told even if nobody here holds it any more: an answer may
-                edit, new = _edit(message, pair)
-                (gone if edit is None else edits).append(key if edit is None else [*key, *edit])
-                self._renew(key, pair, edit is not None)
-                self.keep(self.serial, new)
+                made, new = edit(message, pair)
+                (gone if made is None else edits).append(key if made is None else [*key, *made])
+                self._renew(key, pair, made is not None)
+                self.keep(self.serial, new, label=message.label)
         own = [[place, *key] for place, key in message.returned.items() if key in self.pairs]
         told = {"n": self.serial, "first": self.first, "edits": edits, "gone": gone, "own": own}
-        return told | {"lost": _held_by_none(message.peer.given)}
+        taken, self.taken = self.taken, []
+        return told | {"lost": _held_by_none(message.peer.given), "taken": taken}
 
     def _renew(self, key: Key, pair: Pair, is_kept: bool) -> None:
         is_result = id(pair.value) in self.results
         self.forget(key)
         if is_kept:
-            self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))])
+            self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))], label=pair.label)
             if is_result and key in self.pairs:  # else it was pushed out at once
                 self.results[id(pair.value)] = key
+
+    def took(self, key: Key, pair: Pair) -> None:
+        """An answer's later change was done here as well: both are alike again."""
+        self.taken.append(key)
+        self._renew(key, pair, is_kept=True)
 
     def back(self, message: "Outgoing", results: list[Any], returned: list[Any]) -> None:
         """A request was answered: what it handed over and what it gave is shared now.
@@ -183,8 +199,8 @@ class Shared:
             key = message.returned[place]
             if key in self.pairs:
                 self._renew(key, self.pairs[key], place not in message.kept_away)
-        new = _first(count, results)
-        self.keep(message.serial, [*sent, *new])
+        new = first(count, results)
+        self.keep(message.serial, [*sent, *new], label=message.label)
         for place, value, _ in new:
             if (message.serial, place) in self.pairs:
                 self.results[id(value)] = message.serial, place
@@ -211,6 +227,7 @@ class Shared:
             self.first = told["first"]
         for number in told["lost"]:
             self.lasting.pop(number, None)
+        self._were_taken(told["taken"])
         for key in told["gone"]:
             self.forget((key[0], key[1]))
         for serial, place, *edit in told["edits"]:
@@ -222,13 +239,22 @@ class Shared:
                 if _take(incoming, pair, *edit):
                     self._keep_again((serial, place), pair)
                 if edit[1] is not None:
-                    self.keep(told["n"], _first(edit[1], incoming.kept))
+                    self.keep(told["n"], first(edit[1], incoming.kept))
             except Exception:  # noqa: BLE001  (what cannot be done to it is left)
                 continue
             finally:
                 incoming.rewind(0)
                 incoming.originals.clear()
         incoming.own = {place: tuple(key) for place, *key in told["own"]}
+
+    def _were_taken(self, keys: list[list[int]]) -> None:
+        """What was told of later changes here was done there as well."""
+        for serial, place in keys:
+            pair = self.pairs.get((serial, place))
+            if pair is not None and pair.told is not None:
+                self.forget((serial, place))
+                self.keep(serial, [(place, pair.value, pair.told)])
+                self.keep(*pair.added)
 
     def _keep_again(self, key: Key, pair: Pair) -> None:
         homes = NONE if pair.home is None else {id(pair.value): pair.home}
@@ -267,7 +293,7 @@ class Shared:
                 if pair.home is not None:
                     put_in(pair.value, based.value_of(pair.home))
                 self._keep_again(key, pair)
-        both = [*_first(0, handed), *_first(len(handed), results)]
+        both = [*first(0, handed), *first(len(handed), results)]
         self.keep(told["n"], both, reply.encoder.homes)
         return list(incoming.taken_home)
 
@@ -278,7 +304,7 @@ def _held_by_none(given: dict[int, Any]) -> list[int]:
     return [number for number in late if sys.getrefcount(given[number]) <= HELD_HERE]
 
 
-def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
+def first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
     """Those of a message's values that are remembered: their places, themselves, their parts."""
     places = enumerate(values[:MAX_OF_ONE], start)
     return [(place, value, parts_of(value)) for place, value in places if _is_small(value)]
@@ -341,7 +367,7 @@ def other(one: Any, two: Any) -> bool:
     return type(one) is not type(two) or type(one) not in plain or one != two
 
 
-def _edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]:
+def edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]:
     """What tells of a change, and the values in it that are shared by it from now on.
 
     It is: how many parts there were, the place of the first new value, and the parts of now, each
@@ -360,7 +386,7 @@ def _edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]
     except WireError:
         return None, []
     message.added -= MAX_OF_ONE
-    return [len(pair.parts), start, *now], _first(start, encoder.kept)
+    return [len(pair.parts), start, *now], first(start, encoder.kept)
 
 
 def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bool:
@@ -373,7 +399,7 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
     alike = is_same(value, parts)
     found = [parts[one] if type(one) is int else incoming.value(one[0]) for one in now]
     if alike:
-        _put(value, found)
+        put_parts(value, found)
         if pair.home is not None and is_same(based.value_of(pair.home), parts):
             based.put_in(pair.home, value)
     elif isinstance(value, list | collections.deque):
@@ -401,7 +427,7 @@ def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
     return True
 
 
-def _put(value: Any, found: list[Any]) -> None:
+def put_parts(value: Any, found: list[Any]) -> None:
     if isinstance(value, list):
         value[:] = found
     elif isinstance(value, dict):

@@ -1,12 +1,14 @@
 """What the other end asks of objects of ours: allowed or not, done, and the reply written."""
 
 import copy
+import dataclasses
+import functools
 import inspect
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import based, errors, memory, rng, touched
+from autograder.bridge import based, errors, late_changes, memory, rng, touched
 from autograder.bridge.figures import close_figures
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
@@ -16,7 +18,7 @@ from autograder.bridge.own_errors import ErrorClass
 from autograder.bridge.printed import print_here
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import given_by
-from autograder.bridge.stand_ins import OF_CLASSES, YOURS
+from autograder.bridge.stand_ins import DATACLASSES, OF_CLASSES, YOURS
 from autograder.bridge.wire import Frame, WireError, reading
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ TOLD: dict[str, Callable[[Any], Any]] = {
     "__class__": type,  # whatever it says itself
     "__isgeneratorfunction__": inspect.isgeneratorfunction,
     "__members__": lambda kind: dict(kind.__members__),
+    **{f"__{known.__name__}__": known for known in DATACLASSES},
 }
 
 
@@ -126,6 +129,8 @@ class Answering:
     ) -> None:
         """Put into a reply what has changed while it was made."""
         answered["c"] = reply.changes(incoming)
+        if self.peer.is_free and (late := late_changes.tell(self.peer, incoming, reply)):
+            answered["late"] = late
         if not self.peer.is_free:
             answered["w"] = reply.changes_of_ours(incoming)
         if self.peer.records.classes:
@@ -300,6 +305,8 @@ def _owner(target: Any) -> type:
 
 def _method(target: Any, name: str) -> Any:
     """A method; of a class what works on itself, where its objects have one of this name, too."""
+    if name == "__replace__" and not hasattr(type(target), name):  # Python 3.13 has it
+        return functools.partial(dataclasses.replace, target)
     own = getattr(type(target), name, None) if isinstance(target, type) else None
     if own is None or name not in OF_CLASSES:
         return getattr(target, name)

@@ -4,7 +4,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import memory
+from autograder.bridge import late_changes, memory
 from autograder.bridge.due import look
 from autograder.bridge.incoming import Incoming, Told
 from autograder.bridge.lent import LENT
@@ -198,6 +198,8 @@ class Asking:
             for place, node in tree.get("w") or []:
                 incoming.rewind(len(message.encoder.kept))
                 self.peer.changing.change(incoming, message.encoder.handed_back[place], node)
+        elif "late" in tree:
+            changed += late_changes.take(self.peer, incoming, message, tree["late"])
         incoming.rewind(len(message.encoder.kept))
         if self.peer.records.classes:
             self.peer.records.answered(incoming, message, tree)

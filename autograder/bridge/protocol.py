@@ -49,6 +49,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `begins`         | tests' requests  | that a test begins, as a cell of a notebook does           |
 | `said`           | answers'         | what was printed: streams and texts (`printed.py`)         |
 | `c`              | reply            | what the call changed of what it was handed: place, node   |
+| `late`           | answers' replies | changes of what earlier calls shared (`late_changes.py`)   |
 | `w`              | tests' replies   | what it changed of values that were handed back            |
 | `graph`          | reply            | the number of the result's graph, for `vjp`                |
 
@@ -62,7 +63,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 6
+PROTOCOL = 7
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -1,5 +1,6 @@
 """Stand-ins for objects of the other end: what they are made of, and what their uses call there."""
 
+import dataclasses
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ HOME = {"__module__": "answer"}  # what messages say of where a class is
 YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
 OF_VALUE = "(value)"  # after the name of what is done with a plain value, in labels
 LEFT_BY = "__exit__("  # how the name begins by which it is told of an error, with its class
+DATACLASSES = (dataclasses.is_dataclass, dataclasses.fields, dataclasses.asdict)
+DATACLASSES += (dataclasses.astuple,)  # what a test asks by these, the other end finds out
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
 TOLD = ("k", "dunders", "public", "homes", "base", "methods", "fields", "type", "hash", "draws")
 

@@ -5,18 +5,20 @@ false, a class of an answer's is none, and a function lacks what Python writes d
 """
 
 import ast
+import dataclasses
 import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograder.bridge.public import public_name
-from autograder.bridge.stand_ins import FORWARDED, remote_of
+from autograder.bridge.stand_ins import DATACLASSES, FORWARDED, remote_of
 
 ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
 HAVE_CLASSES = ("object", "class", "module")
-OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__")
+OF_CLASSES = ("__bases__", "__base__", "__mro__", "__dict__", "__slots__", "__match_args__")
+OF_CLASSES += ("__annotations__", "__dataclass_fields__")
 OF_FUNCTIONS = ("__wrapped__", "__closure__", "__self__", "__func__")
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 METHODS = FORWARDED - {"__call__"} | {"__init__"}  # of a class: `Vector.__add__(v, w)`
@@ -69,11 +71,16 @@ def _asking(node: Any) -> Any:
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         asked = node.attr in METHODS or node.attr in OF_OBJECTS + OF_CLASSES + OF_FUNCTIONS
         return _called(OWN + node.attr, node, [node.value]) if asked else node
-    if not isinstance(node, ast.Call) or node.keywords or len(node.args) != 1:
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
         return node
-    if _name(node.func) not in NAMES or isinstance(node.args[0], ast.Starred):
+    name = _name(node.func)
+    if name not in NAMES or isinstance(node.args[0], ast.Starred):
         return node
-    return _called(ASKS, node, [node.func, *node.args])  # whatever is there by this name
+    if node.keywords and name != dataclasses.replace.__name__:
+        return node
+    made = _called(ASKS, node, [node.func, *node.args])  # whatever is there by this name
+    made.keywords = node.keywords
+    return made
 
 
 def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
@@ -81,13 +88,13 @@ def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
     return ast.copy_location(ast.Call(function, args, []), place)
 
 
-def _asks(function: Any, value: Any) -> Any:
+def _asks(function: Any, value: Any, **named: Any) -> Any:
     """What one of the functions of `OF_VALUES` says of an answer's object; else what it says."""
     if remote_of(value) is not None:
         for known, asked in OF_VALUES:
-            if function is known and (found := asked(value)) is not None:
+            if function is known and (found := asked(value, **named)) is not None:
                 return found
-    return function(value)
+    return function(value, **named)
 
 
 def _type_of(value: Any) -> Any:
@@ -106,6 +113,21 @@ def _is_abstract(value: Any) -> bool:
     return _has(value, "class") and bool(getattr(value, "__abstractmethods__", ()))
 
 
+def _of_dataclasses(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What it finds of an answer's dataclass, or an object of one, at the answer's end."""
+    name = f"__{function.__name__}__"
+    kinds = ("object", "class")
+    return lambda value: _told(value, name) if any(_has(value, kind) for kind in kinds) else None
+
+
+def _replaced(value: Any, **others: Any) -> Any:
+    """An object of an answer's dataclass with other values of some fields."""
+    remote, name = value._remote, "__replace__"
+    if not _has(value, "object"):
+        return None
+    return remote.peer.call(remote.number, name, (), others, remote.use(name))
+
+
 OF_VALUES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (type, _type_of),
     (vars, lambda value: _told(value, "__dict__") if _has(value, "class") else None),
@@ -114,6 +136,8 @@ OF_VALUES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (inspect.ismethod, _is_function("method")),
     (inspect.isgeneratorfunction, _generates),
     (inspect.isabstract, _is_abstract),
+    *((known, _of_dataclasses(known)) for known in DATACLASSES),
+    (dataclasses.replace, _replaced),
 )
 NAMES = frozenset(known.__name__ for known, _ in OF_VALUES)
 

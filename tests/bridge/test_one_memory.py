@@ -105,19 +105,24 @@ def test_results_of_two_calls_lie_in_each_other(both: Any) -> None:
     both(TWICE, use)
 
 
-def test_what_the_answer_has_changed_since_is_given_anew(
+def test_what_the_answer_has_changed_since_is_the_same_or_given_anew(
     both: Any, open_fork_server: ForkServer
 ) -> None:
-    with answering(open_fork_server, TWICE) as student, student.peer.recording():
-        kept = student.name("Keeper")([1])
-        one = kept.get()
-        kept.put(2)
-        two = kept.get()
-        assert (one, two) == ([1], [1, 2])
-        two.append(3)
-        assert kept.get() == [1, 2, 3]
-        assert kept.get() is two
-        del one, two
+    for protect in (False, True):  # against changes that the reference does not make
+        with answering(open_fork_server, TWICE) as student:
+            student.peer.protect = protect
+            with student.peer.recording():
+                _changed_since(student.name("Keeper")([1]), protect=protect)
+
+
+def _changed_since(kept: Any, *, protect: bool) -> None:
+    one = kept.get()
+    kept.put(2)
+    two = kept.get()
+    assert (one, two) == ([1] if protect else [1, 2], [1, 2]) and (one is two) != protect
+    two.append(3)
+    assert kept.get() == [1, 2, 3]
+    assert kept.get() is two
 
 
 def test_what_one_test_was_given_another_one_is_given_anew(open_fork_server: ForkServer) -> None:

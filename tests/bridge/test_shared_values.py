@@ -2,12 +2,14 @@
 
 import collections
 import contextlib
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from autograder.bridge.wire import WireError
 from tests.bridge.ends import (
@@ -110,24 +112,77 @@ def test_a_part_that_moves_stays_the_answers_own(answer: Any) -> None:
         assert kept.give()[3] == [[5, 6]]
 
 
-def test_an_answer_changes_nothing_later(answer: Any) -> None:
+def test_an_answer_changes_later_what_it_holds_as_in_one_process(answer: Any) -> None:
     with keeper(answer, [1]) as (names, kept):
         handed = [1]
         kept.set(handed)
         given = kept.give()
         assert given is handed
         kept.put(2)
-        assert given == [1]
-        assert not names._peer.changed_ours
-        given.append(5)  # as in one process, where it would come after what was put
+        assert given == [1, 2] and names._peer.changed_ours
+        given.append(5)
         assert kept.look() == "[1, 2, 5]"
         kept.put(6)
-        given[0] = 7  # nobody knows what comes of both: the answer's own stays
-        assert kept.look() == "[1, 2, 5, 6]"
+        given[0] = 7
+        assert kept.look() == "[7, 2, 5, 6]" and given == [7, 2, 5, 6]
         kept.set(handed)
         kept.put(8)
         handed.clear()
         assert kept.look() == "[]"
+
+
+LATER = [
+    ([1, [2]], "x.append(3)"),
+    ([1, [2]], "x[1].append(3)"),
+    ([1, [2]], "x.insert(0, {'a': {5}})"),
+    ([[1], [2]], "x.reverse()"),
+    ([1, 2], "x.clear()"),
+    ({"a": [1]}, "x.update(b=2); x['a'].append((3, 4))"),
+    ({"a": 1, "b": 2}, "x.pop('a'); x['c'] = {}"),
+    ({1, 2}, "x.add(3); x.discard(1)"),
+    (collections.deque([1, 2], 2), "x.append(3)"),
+    (collections.Counter("ab"), "x['a'] += 2; x['c'] = 1"),
+    (collections.OrderedDict(a=1, b=2), "x.move_to_end('a')"),
+    (collections.defaultdict(list, a=[1]), "x['b'].append(2); x['a'].append(3)"),
+    ([torch.zeros(2), np.ones(2)], "x.append(torch.ones(1)); x.append(np.zeros(1))"),
+]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(("value", "change"), LATER)
+def test_a_later_change_of_any_kind_is_done_here(
+    answer: Any, value: Any, change: str, place: int
+) -> None:
+    source = "class Later:\n    def __init__(self, *xs): self.xs = xs\n"
+    source += "    def do(self, place, code):\n        import numpy as np, torch\n"
+    source += "        exec(code, {'x': self.xs[place], 'np': np, 'torch': torch})"
+    ours = [copy.deepcopy(value), copy.deepcopy(value)]
+    names = answer(source)
+    with names._peer.recording():
+        kept = names.Later(*ours)
+        for _ in "12":
+            expected = copy.deepcopy(ours[place])
+            with contextlib.suppress(KeyError):
+                exec(change, {"x": expected, "torch": torch, "np": np})
+            with contextlib.suppress(KeyError):
+                kept.do(place, change)
+            assert str(ours[place]) == str(expected) and type(ours[place]) is type(value)
+    assert str(ours[1 - place]) == str(value)
+
+
+def test_an_answer_changes_nothing_later_that_the_reference_does_not(answer: Any) -> None:
+    names = protected(answer, SHARED, ())
+    with names._peer.recording():
+        kept = names.Keeper([1])
+        handed = [1]
+        kept.set(handed)
+        kept.put(2)
+        assert handed == [1]
+        handed.append(5)  # as in one process, where it would come after what was put
+        assert kept.look() == "[1, 2, 5]"
+        kept.put(6)
+        handed[0] = 7  # nobody knows what comes of both: the answer's own stays
+        assert kept.look() == "[1, 2, 5, 6]" and handed == [7, 5]
 
 
 def test_a_change_that_was_kept_away_is_not_undone_there(answer: Any) -> None:

@@ -151,6 +151,39 @@ def test_a_test_that_looks_at_classes_runs_and_right_answers_pass_it(task: Any, 
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
+POINT = "from dataclasses import dataclass, field\n@dataclass(order=True)\nclass Point:\n"
+POINT += "    x: int\n    y: int = 0\n    tags: list = field(default_factory=list)\n"
+POINT += "class Small:\n    __slots__ = ('a',)\n    def __init__(self, a): self.a = a"
+WRONG_POINTS = [
+    POINT.replace("    y: int = 0\n", "").replace("= ('a',)", "= ()\n    a = 1"),
+    POINT.replace("@dataclass(order=True)\n", "").replace("= ('a',)", "= 'b'"),
+    POINT.replace("y: int", "y: str").replace("__slots__", "slots"),
+]
+OF_POINTS = {
+    "fields": "from dataclasses import fields\nassert [f.name for f in fields(Point)] == "
+    "['x', 'y', 'tags'] and {f.name: f.type for f in fields(Point(1))}['y'] is int",
+    "a table": "import dataclasses\nassert dataclasses.asdict(Point(1)) == "
+    "{'x': 1, 'y': 0, 'tags': []}\nassert dataclasses.astuple(Point(2, 3)) == (2, 3, [])\n"
+    "assert Point.__annotations__['y'] is int",
+    "a copy": "from dataclasses import is_dataclass, replace\np = Point(1)\n"
+    "assert replace(p, y=3) == Point(1, 3) and p.y == 0 and is_dataclass(Point)\n"
+    "assert is_dataclass(p) and not is_dataclass(3) and 'a'.replace('a', 'b') == 'b'\n"
+    "assert Point.__dataclass_fields__['y'].type is int",
+    "slots": "assert Small.__slots__ == ('a',) and Point.__match_args__ == ('x', 'y', 'tags')\n"
+    "assert Point.__annotations__['y'] is int",
+}
+
+
+@pytest.mark.parametrize("way", OF_POINTS)
+def test_a_dataclass_is_asked_at_its_own_end(task: Any, way: str) -> None:
+    made = task([("point", POINT), ("t_point", OF_POINTS[way], 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    other = POINT.replace("field(default_factory=list)", "field(default_factory=lambda: [])")
+    assert made.scores(point=other) == {"t_point": 1}
+    assert [made.scores(point=one)["t_point"] for one in WRONG_POINTS] == [0, 0, 0]
+
+
 def test_a_pattern_is_left_as_it_is(task: Any) -> None:
     test = "match born():\n    case born.__class__: raise AssertionError\n"
     test += "    case one: assert type(one) is Dog"

@@ -211,9 +211,10 @@ def test_points_that_a_test_ends_in_are_compared(task: Any) -> None:
     points = f"points = 0\n{SHARED}points += b.x == [1, 2]\npoints += xs == [1]\npoints"
     made = task([("bag", COPIES), ("t_bag", points, 2)])
     assert made.scores() == {"t_bag": 2}
+    assert made.scores(bag=SHARES) == {"t_bag": 1}
+    made.known = Transcripts(made)
     verdict = made.verdicts(bag=SHARES)["t_bag"]
     assert (verdict.status, verdict.score) == ("passed", 1)
-    assert verdict.told == "In one process, as in your notebook, this test gives 1 of 2 points"
     assert made.scores(bag=COPIES.replace("list", "sorted")) == {"t_bag": 2}
 
 

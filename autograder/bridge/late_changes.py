@@ -1,0 +1,109 @@
+"""What an answer changes in a list that it was handed earlier, or has given: told by its end.
+
+A decorator that writes into a log, a context manager, a generator: each keeps a list that one call
+has handed over, and changes it in a later one. Both ends know such values by numbers (`aliases`).
+The trusted end does to its own what the same call of the reference does as well, with plain values
+and objects of the test's alone; the next request says which it has done.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge.aliases import MAX_OF_ONE, edit, first, is_same, parts_of, put_parts
+from autograder.bridge.outline import CHANGES
+from autograder.bridge.reference import is_quiet, path_of, permits
+from autograder.bridge.reference import parts_of as all_parts_of
+from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.wire import HOLDERS
+
+if TYPE_CHECKING:
+    from autograder.bridge.aliases import Pair
+    from autograder.bridge.incoming import Incoming
+    from autograder.bridge.outgoing import Outgoing
+    from autograder.bridge.peer import Peer
+
+KINDS = frozenset(HOLDERS) - {bytearray}  # what is told part by part
+FIRST = -(10**9)  # place of what is new in a change, where no other value has one
+EARLIER = " of an earlier call@"  # in what such a change goes by
+
+
+def tell(peer: "Peer", incoming: "Incoming", reply: "Outgoing") -> list[Any]:
+    """Where an answer runs: each change that was not told yet, of values of earlier calls."""
+    told = incoming.frame.tree.get("same")
+    if not isinstance(told, dict):
+        return []
+    handed = set(map(id, incoming.kept))  # what becomes of these is told as the call's change
+    edits: list[Any] = []
+    for key, pair in peer.shared.pairs.items():
+        if type(pair.value) not in KINDS or pair.home is not None or id(pair.value) in handed:
+            continue
+        if is_same(pair.value, pair.parts if pair.told is None else pair.told):
+            continue
+        reply.added = _start(len(edits))
+        made, new = edit(reply, pair)
+        if made is not None:
+            count, _, *now = made
+            edits.append([*key, count, *now])
+            pair.told, pair.added = parts_of(pair.value), (told["n"], new)
+    return edits
+
+
+def _start(count: int) -> int:
+    """The place of the first of the values that are new in a change, after so many changes."""
+    return FIRST - MAX_OF_ONE * count
+
+
+def take(
+    peer: "Peer", incoming: "Incoming", message: "Outgoing", told: list[Any]
+) -> tuple[str, ...]:
+    """Where tests run: do to our values what the answer did to its own; the kinds of change."""
+    names = []
+    for number, (serial, place, count, *now) in enumerate(told):
+        pair = peer.shared.pairs.get((serial, place))
+        if pair is None or type(pair.value) not in KINDS:
+            continue
+        if count != len(pair.parts) or not is_same(pair.value, pair.parts):
+            continue  # a test has changed it meanwhile
+        kind = f"{type(pair.value).__name__}{EARLIER}{path_of(pair.label)} {place}"
+        names.append(kind)
+        peer.changing.note(kind)
+        found, new = _parts(incoming, pair, now)
+        if found is None or _is_kept_away(peer, message, kind, pair.value):
+            continue
+        put_parts(pair.value, found)
+        peer.beside.note(message.label + CHANGES, [pair.value])
+        if peer.runs_test and peer.fill is not None:
+            made = peer.fill(pair.value)
+            if made is not pair.value:
+                peer.changing.put(pair.value, made)
+        peer.shared.took((serial, place), pair)
+        peer.shared.keep(message.serial, first(_start(number), new), label=message.label)
+    return tuple(names)
+
+
+def _parts(
+    incoming: "Incoming", pair: "Pair", now: list[Any]
+) -> tuple[list[Any] | None, list[Any]]:
+    """What the value has to hold, and which lists and the like of it are new.
+
+    None if something new in it is an object of the answer's.
+    """
+    before, incoming.kept = incoming.kept, []
+    found: list[Any] = []
+    try:
+        for one in now:
+            if type(one) is int:
+                found.append(pair.parts[one])
+                continue
+            found.append(incoming.value(one[0]))
+            if any(isinstance(p, type) or remote_of(p) for p in all_parts_of(found[-1])):
+                return None, []
+        return found, incoming.kept
+    finally:
+        incoming.kept = before
+
+
+def _is_kept_away(peer: "Peer", message: "Outgoing", kind: str, ours: Any) -> bool:
+    """Whether the same call of the reference makes no such change."""
+    if not peer.policy.may_change(ours):
+        return True
+    return peer.protect and (is_quiet(message.label) or not permits(message.allowed, kind))
