@@ -3,8 +3,8 @@
 Values cross by copy. In one process an answer that hands out a list of its own, or keeps one that
 it was handed, sees what the test does to it later. So both ends remember, for the length of a test,
 which of their values are copies of each other, under numbers that both count alike; with each
-request the trusted end sends what has changed in its own. Nothing of this goes the other way, and
-the trusted end needs nothing of what the other one makes of it. That a result is such a value is
+request the trusted end sends what has changed in its own, and needs nothing of what the other one
+makes of it. The other way goes what `late_changes` lets through. That a result is such a value is
 told by the answer's end, see `memory`.
 
 What an answer has made comes back to it as its own, if both are alike still: the list that it gave,
