@@ -428,6 +428,7 @@ def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
 
 
 def put_parts(value: Any, found: list[Any]) -> None:
+    """Have a value hold these parts, of a table its keys and values in turn."""
     if isinstance(value, list):
         value[:] = found
     elif isinstance(value, dict):

@@ -155,6 +155,7 @@ def test_a_forged_change_does_no_harm(task: Any, told: str) -> None:
         "import sys\nlate = sys.modules['autograder.bridge.late_changes']\n"
         f"late.tell = lambda *a: {told}\n" + right
     )
-    verdicts = made.verdicts(own=forged)
-    assert verdicts["t_own"].score == 0 and verdicts["t_more"].score in (0, 2)
+    assert made.scores(own=forged)["t_own"] == 0
     assert made.scores(own=right) == {"t_own": 1, "t_more": 2}
+    everywhere = forged.replace(told, "[[n, 0, 0, [1]] for n in range(300)]")
+    assert made.scores(own=everywhere) == {"t_own": 1, "t_more": 2}  # as if it had put 1 there
