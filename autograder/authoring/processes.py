@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -147,6 +148,8 @@ def warm_up(assignments: Iterable["Assignment"]) -> None:
         with suppress(ImportError):  # the notebook's own line will say it
             importlib.import_module(name)
     know_processor()
+    # a test's, by an answer to which it was handed
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     for assignment in assignments:
         prepare(assignment)
         for name in forbidden(assignment):

@@ -8,7 +8,8 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import based, errors, late_changes, memory, rng, touched
+from autograder.bridge import awaited, based, errors, late_changes, memory, rng, touched
+from autograder.bridge.awaited import AWAIT
 from autograder.bridge.figures import close_figures
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
@@ -18,7 +19,7 @@ from autograder.bridge.own_errors import ErrorClass
 from autograder.bridge.printed import print_here
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import given_by
-from autograder.bridge.stand_ins import DATACLASSES, OF_CLASSES, YOURS
+from autograder.bridge.stand_ins import CODE, DATACLASSES, OF_CLASSES, YOURS
 from autograder.bridge.wire import Frame, WireError, reading
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ TOLD: dict[str, Callable[[Any], Any]] = {
     "__signature__": inspect.signature,
     "__dir__": dir,
     "__class__": type,  # whatever it says itself
-    "__isgeneratorfunction__": inspect.isgeneratorfunction,
     "__members__": lambda kind: dict(kind.__members__),
-    **{f"__{known.__name__}__": known for known in DATACLASSES},
+    **{f"__{known.__name__}__": known for known in CODE + DATACLASSES},
 }
 
 
@@ -305,6 +305,8 @@ def _owner(target: Any) -> type:
 
 def _method(target: Any, name: str) -> Any:
     """A method; of a class what works on itself, where its objects have one of this name, too."""
+    if name == AWAIT:
+        return functools.partial(awaited.run, target)
     if name == "__replace__" and not hasattr(type(target), name):  # Python 3.13 has it
         return functools.partial(dataclasses.replace, target)
     own = getattr(type(target), name, None) if isinstance(target, type) else None

@@ -1,11 +1,13 @@
 """Stand-ins for objects of the other end: what they are made of, and what their uses call there."""
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.arrays import is_true
+from autograder.bridge.awaited import AWAIT, OF_ASYNC, forwarding
 from autograder.bridge.library import LEAVES
 from autograder.bridge.signatures import ANY, BY_NAME, checked
 
@@ -22,6 +24,7 @@ ARITHMETIC = frozenset(f"__{name}__" for name in (*BINARY, *REFLECTED, *IN_PLACE
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 ITEMS += ("bytes", "get", "set", "delete", "set_name")  # the last: of a class's attribute
+ITEMS += OF_ASYNC
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
@@ -33,6 +36,7 @@ HOME = {"__module__": "answer"}  # what messages say of where a class is
 YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
 OF_VALUE = "(value)"  # after the name of what is done with a plain value, in labels
 LEFT_BY = "__exit__("  # how the name begins by which it is told of an error, with its class
+CODE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 DATACLASSES = (dataclasses.is_dataclass, dataclasses.fields, dataclasses.asdict)
 DATACLASSES += (dataclasses.astuple,)  # what a test asks by these, the other end finds out
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
@@ -349,6 +353,8 @@ def make_class(
     body |= OF_OBJECTS if what == "object" else OF_FUNCTIONS
     body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = hashed
+    if AWAIT in names:
+        body |= forwarding(body[AWAIT])
     if "__next__" in names:  # `itertools.tee` copies an iterator that says that it can be
         body["__copy__"] = property(_no_copy)
     if isinstance(seen, type):

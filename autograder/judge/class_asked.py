@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograder.bridge.public import public_name
-from autograder.bridge.stand_ins import DATACLASSES, FORWARDED, remote_of
+from autograder.bridge.stand_ins import CODE, DATACLASSES, FORWARDED, remote_of
 
 ASKS, OWN = "asks ", "own "  # begin names that no cell can write
 OF_OBJECTS = ("__class__",)
@@ -91,6 +91,8 @@ def _called(name: str, place: ast.expr, args: list[ast.expr]) -> ast.Call:
 def _asks(function: Any, value: Any, **named: Any) -> Any:
     """What one of the functions of `OF_VALUES` says of an answer's object; else what it says."""
     if remote_of(value) is not None:
+        if getattr(function, "__module__", "") == "asyncio.coroutines":
+            function = getattr(inspect, function.__name__, function)  # which knows the same
         for known, asked in OF_VALUES:
             if function is known and (found := asked(value, **named)) is not None:
                 return found
@@ -105,8 +107,10 @@ def _is_function(kind: str) -> Callable[[Any], bool]:
     return lambda value: _has(value, "function") and value._remote.type_name == kind
 
 
-def _generates(value: Any) -> bool:
-    return _has(value, "function") and _told(value, "__isgeneratorfunction__") is True
+def _is_so(function: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """What a function of `inspect` finds at the answer's end."""
+    name = f"__{function.__name__}__"
+    return lambda value: _has(value, "function") and _told(value, name) is True
 
 
 def _is_abstract(value: Any) -> bool:
@@ -134,7 +138,7 @@ OF_VALUES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (inspect.isclass, lambda value: _has(value, "class")),
     (inspect.isfunction, _is_function("function")),
     (inspect.ismethod, _is_function("method")),
-    (inspect.isgeneratorfunction, _generates),
+    *((known, _is_so(known)) for known in CODE),
     (inspect.isabstract, _is_abstract),
     *((known, _of_dataclasses(known)) for known in DATACLASSES),
     (dataclasses.replace, _replaced),

@@ -5,16 +5,31 @@ import functools
 import operator
 import sys
 import types
+from collections.abc import AsyncIterator
 from typing import Any
 
+from autograder.bridge.awaited import AWAIT, OF_ASYNC
 from autograder.bridge.policy import Policy
 from autograder.bridge.stand_ins import FORWARDED
 from autograder.judge.old import is_old
 from autograder.judge.tools import is_method, is_tool, uses_of
 
+
+async def _steps() -> AsyncIterator[None]:
+    yield
+
+
+def _kind_of_step() -> type:
+    """The class of what `__anext__` of an `async` generator gives, which Python has no name for."""
+    step: Any = _steps().__anext__()
+    step.close()  # else Python tells that nobody has awaited it
+    return type(step)
+
+
 HOME = "__main__"  # what tests and answers both take for their module's name
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 PARTS += ("get",)  # of a decorator that is a class: what it makes of a method
+PARTS += OF_ASYNC
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
 COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of
@@ -22,6 +37,11 @@ FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
 OF_GENERATORS = ("send", "close")
+AWAITED = {  # what a test's `async` functions give, and what may be done with it
+    types.CoroutineType: (AWAIT,),
+    types.AsyncGeneratorType: ("__aiter__", "__anext__"),
+    _kind_of_step(): (AWAIT,),
+}
 TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
@@ -51,7 +71,7 @@ class Guard(Policy):
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
         if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_fixed_method(value):
             return True
-        if is_tool(value) or is_method(value):
+        if is_tool(value) or is_method(value) or type(value) in AWAITED:
             return True
         kind = value if isinstance(value, type) else type(value)
         if kind is object and value is not object:  # nothing but itself, as what marks an end
@@ -62,6 +82,8 @@ class Guard(Policy):
         """Calls, special methods that do no harm, and public names."""
         if isinstance(value, FUNCTIONS) or _is_fixed_method(value) or is_method(value):
             return name in (None, "__call__", "__doc__")
+        if type(value) in AWAITED:
+            return name in AWAITED[type(value)]
         if _is_iterator(value):
             return name in ("__next__", "__iter__") or (
                 type(value) is types.GeneratorType and name in OF_GENERATORS

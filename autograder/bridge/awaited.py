@@ -1,0 +1,62 @@
+"""What one end awaits and the other end has: a coroutine runs to its end in the process it is of.
+
+Whoever awaits a stand-in of one waits for all of it: what several would do side by side they do one
+after another, and give the same. Each process runs what is its own in a loop of its own, which goes
+on from one to the next, so that a generator is not ended between two of its steps.
+"""
+
+import atexit
+from collections.abc import Callable, Generator
+from typing import Any, NoReturn
+
+AWAIT = "__await__"
+OF_ASYNC = ("await", "aiter", "anext", "aenter", "aexit")  # special methods, but for their signs
+
+# what `asyncio` looks for where it names a task, as it does in each `run`
+UNKNOWN = {"cr_code": None, "gi_code": None, "cr_running": False, "gi_running": False}
+
+
+def run(awaitable: Any) -> Any:
+    """What an awaitable of this end gives; another one may be under way here."""
+    import asyncio  # late, as few need it
+
+    async def ended() -> Any:
+        return await awaitable
+
+    outer = asyncio._get_running_loop()
+    loop = _LOOPS.pop() if _LOOPS else asyncio.new_event_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return loop.run_until_complete(ended())
+    finally:
+        asyncio._set_running_loop(outer)
+        _LOOPS.append(loop)
+
+
+@atexit.register
+def _close() -> None:
+    for loop in _LOOPS:
+        loop.close()
+
+
+_LOOPS: list[Any] = []  # of this process, that do not run now
+
+
+def forwarding(ask: Callable[[Any], Any]) -> dict[str, Any]:
+    """What makes a stand-in pass for a coroutine; `ask` asks the other end for its end."""
+
+    def awaited(self: Any) -> Generator[Any, Any, Any]:
+        return ask(self)
+        yield
+
+    def send(self: Any, _: Any) -> NoReturn:
+        raise StopIteration(ask(self))
+
+    def throw(self: Any, error: Any, *_: Any) -> NoReturn:
+        raise error
+
+    def close(self: Any) -> None:
+        """It has begun nothing here."""
+
+    found: dict[str, Any] = {AWAIT: awaited, "send": send, "throw": throw, "close": close}
+    return found | UNKNOWN
