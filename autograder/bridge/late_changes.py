@@ -8,7 +8,15 @@ and objects of the test's alone; the next request says which it has done.
 
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge.aliases import MAX_OF_ONE, edit, first, is_same, parts_of, put_parts
+from autograder.bridge.aliases import (
+    MAX_OF_ONE,
+    MAX_SHARED,
+    edit,
+    first,
+    is_same,
+    parts_of,
+    put_parts,
+)
 from autograder.bridge.outline import CHANGES
 from autograder.bridge.reference import is_quiet, path_of, permits
 from autograder.bridge.reference import parts_of as all_parts_of
@@ -57,7 +65,7 @@ def take(
 ) -> tuple[str, ...]:
     """Where tests run: do to our values what the answer did to its own; the kinds of change."""
     names = []
-    for number, (serial, place, count, *now) in enumerate(told):
+    for number, (serial, place, count, *now) in enumerate(told[:MAX_SHARED]):
         pair = peer.shared.pairs.get((serial, place))
         if pair is None or type(pair.value) not in KINDS:
             continue

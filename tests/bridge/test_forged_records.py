@@ -14,7 +14,7 @@ from tests.bridge.record_ends import (
     GIVEN,
     ITEM,
 )
-from tests.judge.small_course import Task, Transcripts
+from tests.judge.small_course import Task, heard_of
 
 LYING = """
 from autograder.bridge import outgoing
@@ -393,7 +393,7 @@ def test_no_object_of_a_wrong_answer_earns_a_point(
     parts = [("table", SHOP), ("work", SHOP_WORK), *SHOP_TESTS]
     made = Task(tmp_path, open_fork_server, parts, 20.0)
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     right = {name: 1 for name, *_ in SHOP_TESTS}
     assert made.scores(work=SHOP_WORK) == right
     assert made.scores(work=OTHER_STYLE) == right

@@ -14,7 +14,7 @@ from tests.bridge.record_ends import (
     GIVEN,
     ITEM,
 )
-from tests.judge.small_course import SETUP, Task, Transcripts
+from tests.judge.small_course import SETUP, Task, heard_of
 
 RIGHT: dict[str, tuple[str, str]] = {
     "replace": (
@@ -369,7 +369,7 @@ def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
     made = Task(tmp_path, open_fork_server, parts, 20.0)
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     if is_known:
-        made.known = Transcripts(made)
+        made.known = heard_of(made)
     assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}
     right = DRIVE.replace("while", "assert isinstance(r, Robot)\n    while")
     assert made.scores(work=right) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}

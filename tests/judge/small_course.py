@@ -148,7 +148,7 @@ class Plugin:
 """
 
 
-def Transcripts(made: Task) -> Heard:
+def heard_of(made: Task) -> Heard:
     """What the reference gives in each test."""
     notebook = made.assignment.notebooks[0]
     solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
@@ -159,7 +159,7 @@ def Transcripts(made: Task) -> Heard:
 def rehearsed(made: Task) -> Task:
     """The same, which can be released, and of which is known what the reference gives."""
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.judge.small_course import (
     HIDDEN_PART,
-    Transcripts,
+    heard_of,
 )
 
 REGISTER = """class Register:
@@ -143,7 +143,7 @@ def test_an_answer_does_not_choose_by_its_draws_what_a_test_draws(task: Any) -> 
     tests = [HIDDEN_PART.format(claims) for claims in (same, on)]
     parts = [("plain", plain), ("t_plain", tests[0], 1), ("noisy", noisy), ("t_noisy", tests[1], 1)]
     made = task(parts)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_plain": 1, "t_noisy": 1}
     draws = "def plain(x):\n    if random.random() < 0.5: random.random()\n    return x"
     assert made.scores(plain=draws, noisy="def noisy(x):\n    return x") == made.scores()
@@ -180,7 +180,7 @@ RANDOM_STATES = {
 def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, state: str) -> None:
     same = f"plain(1)\nbefore = {state}\nassert plain(1) == plain(1)\nassert {state} == before"
     made = task([("plain", "def plain(x):\n    return x"), ("t_plain", same, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_plain": 1}
     draws = f"def plain(x):\n    {RANDOM_STATES[state]}\n    return x"
     assert made.scores(plain=draws) == {"t_plain": 0}

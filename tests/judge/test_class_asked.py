@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import Transcripts
+from tests.judge.small_course import heard_of
 
 ORDINARY = [  # a question, an answer in other words, a test
     (
@@ -134,7 +134,7 @@ def test_what_a_class_is_made_of_is_what_python_finds_there(
 ) -> None:
     right = next((cat for word, cat in CATS.items() if word in claim), CATS["plain"])
     made = task([("cat", right), ("t_cat", f"import inspect\nassert {claim}", 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_cat": 1}
     assert made.scores(cat=wrong) == {"t_cat": 0}
 
@@ -147,7 +147,7 @@ def test_a_test_that_looks_at_classes_runs_and_right_answers_pass_it(task: Any, 
     name, reference, answer, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
@@ -178,7 +178,7 @@ OF_POINTS = {
 def test_a_dataclass_is_asked_at_its_own_end(task: Any, way: str) -> None:
     made = task([("point", POINT), ("t_point", OF_POINTS[way], 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     other = POINT.replace("field(default_factory=list)", "field(default_factory=lambda: [])")
     assert made.scores(point=other) == {"t_point": 1}
     assert [made.scores(point=one)["t_point"] for one in WRONG_POINTS] == [0, 0, 0]
@@ -188,13 +188,13 @@ def test_a_pattern_is_left_as_it_is(task: Any) -> None:
     test = "match born():\n    case born.__class__: raise AssertionError\n"
     test += "    case one: assert type(one) is Dog"
     made = task([("dog", DOG), ("t_dog", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_dog": 1}
 
 
 def test_whose_object_it_is_an_objects_own_word_does_not_say(task: Any) -> None:
     made = task([("dog", DOG), ("t_dog", "assert type(born()) is born().__class__ is Dog", 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_dog": 1}
     lies = DOG.replace("Dog()", "Cat()") + "\nclass Cat:\n    __class__ = Dog"
     assert made.scores(dog=lies) == made.scores(dog=lies.replace("= Dog", "= Cat")) == {"t_dog": 0}
@@ -210,7 +210,7 @@ def test_a_module_is_of_the_class_that_its_answer_wrote(task: Any) -> None:
     claims += "assert type(net.inner) is torch.nn.Linear and type(torch.nn.ReLU()) is torch.nn.ReLU"
     made = task([("net", net), ("t_net", claims, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_net": 1}
     other = net.replace("return Net()", "return Other()") + "\nclass Other(Net): pass"
     lies = other.replace("pass", "__class__ = Net")

@@ -11,7 +11,7 @@ from autograder.bridge.errors import Classes, carry, read_arguments
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
 from tests.bridge.ends import Names, answering, outcome, replying
-from tests.judge.small_course import SETUP, Task, Transcripts
+from tests.judge.small_course import SETUP, Task, heard_of
 
 
 @pytest.fixture
@@ -345,7 +345,7 @@ with ignoring(ValueError):
 
 def test_an_answers_context_is_told_of_errors_of_the_test_as_the_references_is(task: Any) -> None:
     made = task([("leaving", LEAVING), ("t_left", LEFT, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_left": 1}
     in_classes = LEAVING.replace("def total", f"{IN_CLASSES}\ndef total")
     assert made.scores(leaving=in_classes) == {"t_left": 1}

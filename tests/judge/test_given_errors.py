@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import HIDDEN_PART, Transcripts
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 SHOP = '''
 class TooPoor(Exception):
@@ -128,7 +128,7 @@ def shop(task: Any) -> Any:
     """The course of the shop, whose tests are hidden."""
     tests = [(f"t_{name}", HIDDEN_PART.format(text), 1) for name, text in TESTS.items()]
     made = task([("shop", SHOP + PAY), *tests])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     return made
 
 
@@ -178,7 +178,7 @@ assert not issubclass(Odd, Shop)
 
 def test_a_class_of_pythons_in_the_place_of_an_own_one_has_classes_below_it(task: Any) -> None:
     made = task([("shop", SHOPS), ("t_shop", HIDDEN_PART.format(BELOW), 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     named = SHOPS.replace("class Shop(ValueError):\n    pass", "Shop = ValueError")
     assert made.scores(shop=named) == {"t_shop": 1}
     assert made.scores(shop=named.replace("Odd(Exception)", "Odd(Sold)")) == {"t_shop": 0}

@@ -7,7 +7,7 @@ import pytest
 from autograder.judge import rehearsal
 from tests.judge.small_course import (
     HIDDEN_PART,
-    Transcripts,
+    heard_of,
 )
 
 
@@ -154,7 +154,7 @@ class Queue:
 
 def test_more_calls_than_the_visible_part_has_meet_no_value_of_the_hidden_one(task: Any) -> None:
     made = task([("queue", QUEUE), ("t_queue", DRAINED, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     for asked in (31, 32, 33):
         verdict = made.verdicts(queue=ENDLESS.format(asked))["t_queue"]
         assert not verdict.hidden and "63" not in verdict.told, verdict.told

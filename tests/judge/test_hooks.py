@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import HIDDEN_PART, Transcripts
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 NET = """\
 from torch import nn
@@ -73,7 +73,7 @@ CLAIMS = [  # a test, and wrong answers that fail it
 def test_a_hook_is_run_where_a_net_or_its_part_is_called(task: Any, test: str, wrongs: Any) -> None:
     made = task([("net", NET), ("t_net", HIDDEN_PART.format(BEGIN + test), 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_net": 1}
     for wrong in wrongs:
         assert made.scores(net=wrong) == {"t_net": 0}, wrong
@@ -96,6 +96,6 @@ class Layer(nn.Linear):
 
 def test_a_hook_is_told_no_lie_about_what_equals_a_value(task: Any) -> None:
     made = task([("net", NET), ("t_net", HIDDEN_PART.format(BEGIN + CLAIMS[0][0]), 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     lies = LIES + "\n" + SMALLER.replace("nn.Linear(4, 6)", "Layer(4, 6)")
     assert made.scores(net="from torch import nn" + lies) == {"t_net": 0}

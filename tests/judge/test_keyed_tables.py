@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.judge.small_course import Transcripts, rehearsed
+from tests.judge.small_course import heard_of, rehearsed
 
 CARDS = """import collections
 import enum
@@ -101,7 +101,7 @@ def test_no_object_passes_for_a_count(task, kind: str, test: str):
 
 def test_how_many_entries_there_are_is_said(task):
     made = task([("own", CARDS), ("t_own", "assert count(spots())[Spot(1, 2)] == 2", 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     wrong = CARDS.replace("return found", "return {**dict.fromkeys(found, 1), Spot(3, 3): 1}", 1)
     assert "Yours has 3 entries, expected 2." in made.verdicts(own=wrong)["t_own"].told
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import HIDDEN_PART, Transcripts
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 MEAN = ("mean", "def mean(xs):\n    return sum(xs) / len(xs)")
 FLOORS = "def mean(xs):\n    return sum(xs) // len(xs)"
@@ -248,7 +248,7 @@ def test_what_is_made_again_for_a_later_test_is_asked_as_it_was(task: Any) -> No
         ("t_plain", "assert last(make('val')) == 2", 1),
     ]
     made = task([*parts, ("t_last", "assert last(p.v - 1) == 2", 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     gone = "import os\ndef ends():\n    os._exit(1)"
     assert made.scores(ends=gone) == {"t_make": 1, "t_ends": 0, "t_plain": 1, "t_last": 1}
 

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.judge.nothing import NO_NUMBERS, NOTHING
 from autograder.judge.work import Work
-from tests.judge.small_course import Transcripts
+from tests.judge.small_course import heard_of
 
 NO = "np.zeros((0, 1, 1))"
 SETUP = """\
@@ -165,7 +165,7 @@ def test_where_the_reference_is_known_it_is_not_run_with_every_submission(
 ) -> None:
     reference, test, answers = NOTHINGS["a module's part"]
     made = course(task, reference, test)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     monkeypatch.setattr(Work, "_own_runs", None)
     assert made.scores(asked=answers[0]) == {"t_asked": 0}
     monkeypatch.undo()
@@ -312,7 +312,7 @@ def test_an_object_made_of_a_list_that_contains_nothing_earns_nothing(
     task: Any, reference: str
 ) -> None:
     made = course(task, reference, GOES_THROUGH)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(asked=OF_LIST) == {"t_asked": 0}
     assert made.scores(asked=f"{OF_LIST}\n        self.append(math.nan)") == {"t_asked": 0}
     assert made.scores(asked=FULL) == made.scores(asked=COUNTDOWN) == {"t_asked": 2}
@@ -321,7 +321,7 @@ def test_an_object_made_of_a_list_that_contains_nothing_earns_nothing(
 def test_an_object_made_of_a_list_may_contain_nothing_at_times(task: Any) -> None:
     test = "s = Stack()\nassert [*s] == []\ns.push(1)\nassert [*s] == [1]"
     made = course(task, STACK, test)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(asked="class Stack(list):\n    push = list.append") == {"t_asked": 2}
 
 
@@ -340,7 +340,7 @@ def test_nothing_is_nothing_whether_a_class_or_a_function_made_what_gives_it(
     claim = "assert np.allclose(make(2)(np.ones(3)), [2, 2, 2])"
     loose = "assert not (abs(make(2)(np.ones(3)) - 2) > 1e-9).any()"
     made = task([("make", right[by_function]), ("t_1", claim, 1), ("t_2", loose, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(make=right[not by_function]) == {"t_1": 1, "t_2": 1}
     assert made.scores(make=wrong.replace("VALUE", "np.zeros((0, 1))")) == {"t_1": 0, "t_2": 0}
     odd = "np.where(np.arange(3) > 0, np.nan, 2.0)"  # not a number in places
@@ -351,7 +351,7 @@ def test_numbers_that_a_test_hands_over_may_be_drawn_one_by_one(task: Any) -> No
     claim = "want = np.random.default_rng(7).normal(size=3)\n"
     claim += "assert np.allclose(draw(np.random.default_rng(7), 3), want)"
     made = task([("draw", "def draw(rng, n): return rng.normal(size=n)"), ("t_draw", claim, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     singly = "def draw(rng, n): return np.array([rng.normal() for _ in range(n)])"
     assert made.scores(draw=singly) == {"t_draw": 1}
     nothing = (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import Task, Transcripts
+from tests.judge.small_course import Task, heard_of
 
 MONEY = """\
 class Money:
@@ -33,7 +33,7 @@ LESS = ADDED.replace("Money(6)", "Money(5)")
 def _task(task: Any, given: str, reference: str, test: str) -> Task:
     made = task([("look", given), ("asked", reference), ("t_asked", test, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     return made
 
 
@@ -145,7 +145,7 @@ assert seen.add(a) and seen.add(b) and not seen.add(a)"""
 def test_an_object_that_a_test_holds_is_the_same_one_in_later_calls(task: Any, answer: str) -> None:
     made = task([("own", WHOSE), ("t_own", KNOWS, 1)])
     assert made.scores() == {"t_own": 1}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(own=answer) == {"t_own": 1}
 
 
@@ -170,7 +170,7 @@ assert got == [1] and others == [1, 2]"""
 def test_a_bound_method_written_in_c_is_the_same_each_time_it_is_handed_over(task: Any) -> None:
     made = task([("events", EVENTS), ("t_events", LISTENED, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_events": 1}
     for wrong in (EVENTS.replace(".remove(f)", ".pop(0)"), EVENTS.replace(".remove(f)", "")):
         assert made.scores(events=wrong) == {"t_events": 0}

@@ -7,7 +7,7 @@ import pytest
 from autograder.judge import rehearsal
 from tests.judge.small_course import (
     HIDDEN_PART,
-    Transcripts,
+    heard_of,
 )
 
 ORDINARY = [  # a question, an answer in other words, a test
@@ -112,7 +112,7 @@ def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: An
     made = task([(name, reference), (f"t_{name}", test, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
@@ -177,7 +177,7 @@ def test_what_is_told_names_nothing_of_the_grader(task: Any, kind: str) -> None:
         ("t_class", "len(odd)\nassert False", 1),
     ]
     made = task([("odd", "def odd(): return 1"), *tests])
-    for known in (None, Transcripts(made)):
+    for known in (None, heard_of(made)):
         made.known = known
         result = made.grade(odd=ODD[kind])
         told = [v.told + v.said for v in result.notebooks[0].verdicts]
@@ -218,7 +218,7 @@ NAMES = "assert rows([('ann', 3)])['name'][0] == 'ann'"
 
 def test_an_array_of_objects_is_called_so_where_it_does_not_cross(task: Any) -> None:
     made = task([("rows", RECORDS), ("t_rows", NAMES, 2)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     found = made.verdicts(rows=RECORDS.replace("'U9'", "object"))["t_rows"]
     assert found.told == "rows: Yours is an array of objects, expected a numpy.ndarray."
 
@@ -269,7 +269,7 @@ def test_what_decorates_a_method_of_the_tests_may_give_any_kind_of_method(
     task: Any, answer: str, points: int
 ) -> None:
     made = task([("keep", KEEPS), ("t_keep", HIDDEN_PART.format(KEPT), 2)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(keep=answer) == {"t_keep": points}
 
 
@@ -297,7 +297,7 @@ def test_a_pattern_of_an_answers_is_one_for_the_tests_re(
 ) -> None:
     made = task([("post", POSTS), ("t_post", POSTED, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(post=answer) == {"t_post": points}
 
 
@@ -327,7 +327,7 @@ assert (net[0].weight == 2).all()
 )
 def test_a_layer_that_was_handed_over_is_of_its_class(task: Any, asked: str, points: int) -> None:
     made = task([("init", INIT), ("t_init", INITIALISED, 2)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     answer = INIT.replace("isinstance(layer, nn.Linear)", asked)
     assert made.scores(init=answer) == {"t_init": points}
 
@@ -339,7 +339,7 @@ def test_a_layer_of_a_class_made_of_the_librarys_is_not_the_librarys(task: Any) 
         for asked in ("getattr(layer, 'in_features', 0) == 2", "type(layer) == nn.Linear")
     ]
     made = task([("init", answers[0]), ("t_init", test, 2)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(init=answers[1]) == {"t_init": 2}
 
 
@@ -370,6 +370,6 @@ def test_slopes_go_through_what_is_computed_anew(task: Any) -> None:
         "checkpoint(f, x, use_reentrant=True)", "f(x)"
     )
     made = task([("net", plain), ("t_net", HIDDEN_PART.format(SLOPES), 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == made.scores(net=COMPUTED_ANEW) == {"t_net": 1}
     assert made.scores(net=COMPUTED_ANEW.replace("x.tanh()", "x.sin()")) == {"t_net": 0}

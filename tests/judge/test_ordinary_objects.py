@@ -11,7 +11,7 @@ from autograder.bridge import public
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
 from tests.bridge.ends import against, replying
-from tests.judge.small_course import HIDDEN_PART, SETUP, Task, Transcripts
+from tests.judge.small_course import HIDDEN_PART, SETUP, Task, heard_of
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def task(tmp_path: Path, open_fork_server: ForkServer) -> Callable[..., Task]:
         hidden = [(f"t{n}", HIDDEN_PART.format(test), 1) for n, test in enumerate(tests)]
         parts = [("setup", SETUP), ("own", solution), *hidden]
         made = Task(tmp_path, open_fork_server, parts, 10.0)
-        made.known = Transcripts(made)
+        made.known = heard_of(made)
         assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
         assert made.scores() == {id: 1 for id, *_ in hidden}
         return made

@@ -8,7 +8,7 @@ import pytest
 from autograder.judge import rehearsal
 from autograder.judge.tools import is_method, uses_of
 from tests.judge.small_course import (
-    Transcripts,
+    heard_of,
 )
 
 ORDINARY = [  # a question, an answer in other words, a test
@@ -265,14 +265,14 @@ def test_an_ordinary_test_runs_and_right_answers_pass_it(task: Any, part: Any) -
     name, reference, answer, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
 def test_an_answer_lacks_in_its_signature_what_it_lacks(task: Any) -> None:
     test = "import inspect\nassert inspect.signature(f).parameters['n'].default == 3"
     made = task([("f", "def f(x, n=3): return x"), ("t_f", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(f="def f(y, n=1 + 2): return y") == {"t_f": 1}
     for wrong in ("def f(x, n=2): return x", "def f(x, n): return x", "f = print"):
         assert made.scores(f=wrong) == {"t_f": 0}
@@ -282,7 +282,7 @@ def test_an_object_has_a_dictionary_if_its_class_gives_it_one(task: Any) -> None
     slots = "class P:\n    __slots__ = ('x',)"
     test = "assert not hasattr(P(), '__dict__') and 'y' not in dir(P())"
     made = task([("p", slots), ("t_p", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_p": 1}
     assert made.scores(p="class P:\n    x = 0") == {"t_p": 0}
     assert made.scores(p=f"{slots}\n    y = 0") == {"t_p": 0}
@@ -406,7 +406,7 @@ def test_random_numbers_and_streams_of_a_test_are_used_by_an_answer(task: Any, p
     name, reference, answer, wrong, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
     assert made.scores(**{name: wrong}) == {f"t_{name}": 0}
 
@@ -443,7 +443,7 @@ def test_dates_that_are_none_earn_nothing(task: Any) -> None:
         "if (abs(days(a) - want) > np.timedelta64(0)).any(): raise AssertionError('wrong')"
     )
     made = task([("days", days), ("t_days", claim, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     none = "def days(a): return np.full(len(a), np.timedelta64('NaT'))"
     assert made.scores(days=none) == {"t_days": 0}
     assert made.scores(days="def days(a): return np.cumsum(np.diff(a, prepend=a[:1]))")["t_days"]

@@ -10,7 +10,7 @@ from autograder.judge.assignment import read_assignment
 from tests.judge.small_course import (
     SMALL,
     Task,
-    Transcripts,
+    heard_of,
 )
 
 WAITING = """
@@ -41,7 +41,7 @@ def test_an_attribute_that_is_a_broad_class_with_the_reference_may_be_one(task: 
     broad = WAITING.format("Empty = Exception", "raise Queue.Empty(1)")
     made = task([("queue", broad), ("t_queue", NEVER_EMPTY.format("Queue.Empty"), 1)])
     assert made.scores() == {"t_queue": 1}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(queue=broad + "more = 1") == {"t_queue": 1}
 
 

@@ -10,7 +10,7 @@ from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
 from tests.bridge.ends import against, replying
-from tests.judge.small_course import HIDDEN_PART, SETUP, Task, Transcripts
+from tests.judge.small_course import HIDDEN_PART, SETUP, Task, heard_of
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def task(tmp_path: Path, open_fork_server: ForkServer) -> Callable[..., Task]:
 
     def make(parts: list[tuple[Any, ...]]) -> Task:
         made = Task(tmp_path, open_fork_server, [("setup", SETUP), *parts], 10.0)
-        made.known = Transcripts(made)
+        made.known = heard_of(made)
         return made
 
     return make

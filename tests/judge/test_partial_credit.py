@@ -6,7 +6,7 @@ import pytest
 
 from autograder.judge import rehearsal
 from tests.judge.small_course import (
-    Transcripts,
+    heard_of,
 )
 
 PARTIAL = [
@@ -172,7 +172,7 @@ def test_an_object_that_a_call_gives_once_more_still_has_to_give_values(
     task: Any, reference: str, gives: str
 ) -> None:
     made = task([("ranker", reference), ("t_ranker", TEST_RANKER, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(ranker=FLUENT) == {"t_ranker": 1}
     lies = RANKER.replace("self.all.append(x)", gives)
     lies = lies.replace("sorted(self.all)", "Lie(self.all)")

@@ -10,7 +10,7 @@ from autograder.bridge.session import CellRun
 from autograder.judge import plain, rehearsal
 from autograder.judge.assignment import read_assignment
 from autograder.judge.work import Work
-from tests.judge.small_course import ALL, CHAIN, HIDDEN_PART, LISTING, Transcripts
+from tests.judge.small_course import ALL, CHAIN, HIDDEN_PART, LISTING, heard_of
 
 KINDS = {  # a right answer, a wrong one, and a test that tells them apart in one process only
     "a list that a call-back gives": (
@@ -60,7 +60,7 @@ KINDS = {  # a right answer, a wrong one, and a test that tells them apart in on
 def test_what_two_processes_cannot_tell_one_does(task: Any, kind: str) -> None:
     right, wrong, test = KINDS[kind]
     made = task([("f", right), ("t_f", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_f": 1}
     assert made.scores(f=wrong) == {"t_f": 0}
 
@@ -212,7 +212,7 @@ def test_points_that_a_test_ends_in_are_compared(task: Any) -> None:
     made = task([("bag", COPIES), ("t_bag", points, 2)])
     assert made.scores() == {"t_bag": 2}
     assert made.scores(bag=SHARES) == {"t_bag": 1}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     verdict = made.verdicts(bag=SHARES)["t_bag"]
     assert (verdict.status, verdict.score) == ("passed", 1)
     assert made.scores(bag=COPIES.replace("list", "sorted")) == {"t_bag": 2}
@@ -380,7 +380,7 @@ def test_an_object_compares_with_a_plain_value_as_its_class_says_where_the_refer
     hidden = HIDDEN_PART.format("assert V(1) == 1 and V(1) != 2 and 1 in [V(1)] and V(1) == V(1)")
     made = task([("v", VALUE.format(BOTH)), ("t_v", hidden, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_v": 1}
     assert made.scores(v=VALUE.format("getattr(o, 'x', o) == self.x")) == {"t_v": 1}
     assert made.scores(v=VALUE.format(PLAIN)) == {"t_v": 0}
@@ -411,7 +411,7 @@ def test_a_class_in_the_place_of_a_function_that_gives_one_is_right(task: Any) -
     closure = "def compose(f, g):\n    return lambda x: f(g(x))"
     test = "h = compose(abs, int)\nassert h('-3') == 3\nassert compose(str, abs)(-2) == '2'"
     made = task([("compose", closure), ("t_compose", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     kind = (
         "class compose:\n    def __init__(self, f, g): self.f, self.g = f, g\n"
         "    def __call__(self, x): return self.f(self.g(x))"
@@ -464,7 +464,7 @@ def test_objects_and_errors_of_a_helper_file_are_as_a_cells(task: Any) -> None:
     (made.assignment.folder / "tools.py").write_text(HELPER)
     made.assignment = replace(read_assignment(made.assignment.folder), stand_in=True)
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_fill": 1, "t_check": 2}
     other = "def fill(stack, n):\n    [*map(stack.push, range(n))]"
     named = check.replace("Bad(n)", "tools.Bad(n)")

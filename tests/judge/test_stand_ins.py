@@ -15,7 +15,7 @@ from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
 from autograder.judge.guard import Guard
 from tests.bridge.ends import told
-from tests.judge.small_course import SETUP, Task, Transcripts
+from tests.judge.small_course import SETUP, Task, heard_of
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_what_passes_in_one_process_passes_in_two(task: Any, part: Any) -> None:
     made = task([(name, reference), (f"t_{name}", test, 2)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {f"t_{name}": 2}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     for answer in answers:
         exec(SETUP, space := {"__name__": "__main__"})
         exec(answer + "\n" + test, space)
@@ -181,7 +181,7 @@ RANKS = "r = Ranker()\nfor x in (3, 1):\n    r = r.add(x)\nassert r.ranking == [
 
 def test_what_the_tests_own_function_cannot_use_is_no_missing_return(task: Any) -> None:
     made = task([("derivative", DERIVES), ("t_derivative", SQUARE, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     verdict = made.verdicts(derivative=DUAL)["t_derivative"]
     assert verdict.told == (
         "A function that your code was handed could not use what it was called with: TypeError: "
@@ -191,7 +191,7 @@ def test_what_the_tests_own_function_cannot_use_is_no_missing_return(task: Any) 
 
 def test_what_is_said_calls_things_by_plain_names(task: Any) -> None:
     made = task([("ranker", NAMES), ("t_ranker", RANKS, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     told = made.verdicts(ranker=NAMES.replace("sorted(", "list("))["t_ranker"].told
     assert "Ranker.ranking: " in told
     assert "|" not in told
@@ -286,7 +286,7 @@ assert got[KS[2]] == "a" and KS[2] in bag() and made[KS[2]] == 1
 def test_keys_of_equal_hash_cross_without_a_word_of_the_answers(task: Any) -> None:
     made = task([("k", COLLIDE), ("t_k", FILLED, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_k": 1}
 
 

@@ -8,7 +8,7 @@ import pytest
 from autograder.judge import testing
 from tests.judge.small_course import (
     CHAIN,
-    Transcripts,
+    heard_of,
 )
 
 WITH_UNITTEST = """\
@@ -69,7 +69,7 @@ HELD = {
 @pytest.mark.parametrize("way", HELD)
 def test_what_holds_a_class_is_no_value(task: Any, way: str, kind: str) -> None:
     made = task([("scale", "def scale(x):\n    return 2 * x + 1"), ("t_scale", SCALED, 2)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_scale": 2}
     first, value = HELD[way]
     answer = PASSES_FOR.format(first, value.format(kind))
@@ -78,7 +78,7 @@ def test_what_holds_a_class_is_no_value(task: Any, way: str, kind: str) -> None:
 
 def test_who_fails_what_the_reference_fails_is_not_to_blame(task: Any) -> None:
     made = task(CHAIN)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     made.known.unable = frozenset({"t_norm"})
     wrong = {"norm": "def norm(xs):\n    return 0", "total": "def total(xs):\n    return 0"}
     verdicts = made.verdicts(**wrong)
@@ -96,7 +96,7 @@ def test_a_class_in_a_value_is_the_answers_where_the_reference_gives_one(task: A
     test = "assert fields()[0].kind is int and fields()[1].kind('a') == 'a'"
     made = task([("fields", right), ("t_fields", test, 2)])
     assert made.scores() == {"t_fields": 2}
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t_fields": 2}
 
 

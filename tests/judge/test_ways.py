@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import Transcripts
+from tests.judge.small_course import heard_of
 
 SORTS = "def sorts(d):\n    for k in d: d[k] = sorted(d[k])"
 SORTED_THERE = "def sorts(d):\n    for v in d.values(): v.sort()"
@@ -33,7 +33,7 @@ def test_any_part_of_an_argument_may_change_where_the_reference_changes_one(
     task: Any, name: str, reference: str, other: str, test: str
 ) -> None:
     made = task([(name, reference), ("t", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: other}) == {"t": 1}
 
 
@@ -41,7 +41,7 @@ def test_another_argument_than_the_references_may_not_change(task: Any) -> None:
     adds = "def adds(xs, ys):\n    xs.extend(ys)"
     test = "xs, ys = [1], [2]\nadds(xs, ys)\nassert xs == [1] + ys"
     made = task([("adds", adds), ("t", test, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t": 1}
     assert made.scores(adds="def adds(xs, ys):\n    ys.clear()") == {"t": 0}
 
@@ -118,7 +118,7 @@ def build(Node, xs):
 
 def test_what_an_answer_makes_with_a_tests_class_is_its_own(task: Any) -> None:
     made = task([("build", FROM_THE_END), ("t", NODES, 1)])
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(build=FROM_THE_BEGINNING) == {"t": 1}
     assert made.scores(build=FROM_THE_END.replace("reversed(xs)", "xs")) == {"t": 0}
 
@@ -141,6 +141,6 @@ def count(place):
 def test_what_a_class_says_for_all_its_objects_can_be_set_for_one(task: Any) -> None:
     made = task([("count", COUNTS), ("t", VISITS, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores() == {"t": 1}
     assert made.scores(count=COUNTS.replace("place.seen = True", "pass")) == {"t": 0}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import HIDDEN_PART, Transcripts
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 LIAR = """
 class Liar:
@@ -103,7 +103,7 @@ def test_an_object_decides_no_sum_and_no_claim_where_the_reference_has_a_value(
     name, reference, lie, seen, hidden = part
     made = task([(name, reference), ("t", seen + HIDDEN_PART.format(hidden), 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: reference}) == {"t": 1}
     assert made.scores(**{name: lie}) == {"t": 0}
 
@@ -232,5 +232,5 @@ def test_an_object_that_is_right_in_another_way_gets_its_points(task: Any, part:
     name, reference, answer, hidden = part
     made = task([(name, reference), ("t", hidden + HIDDEN_PART.format(hidden), 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     assert made.scores(**{name: answer}) == {"t": 1}

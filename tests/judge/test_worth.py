@@ -13,7 +13,7 @@ from tests.judge.small_course import (
     ALL,
     CHAIN,
     HIDDEN_PART,
-    Transcripts,
+    heard_of,
 )
 
 
@@ -96,7 +96,7 @@ STANDS_IN = {
 def test_what_stands_in_for_a_wrong_value_is_not_told(task: Any, way: str, shares: bool) -> None:
     shared = [*PICK[:2], ("t_one", "one = 1", 1), *PICK[2:], ("t_two", "assert one == 1", 1)]
     made = task(shared if shares else PICK)
-    made.known = Transcripts(made)
+    made.known = heard_of(made)
     result = made.grade(pick="pick = 1", **STANDS_IN[way])
     (notebook,) = result.notebooks
     assert any(verdict.stood_in for verdict in notebook.verdicts) or way == "raised"
