@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._C import _len_torch_function_stack as _count_modes
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn import Parameter  # by name: an answer may put something else there
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 from autograder.bridge.wire import WireError
 
@@ -28,6 +28,8 @@ MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
 MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at all
 CURE = "give an ordinary (dense) tensor on the CPU"
 ORDINARY = (Tensor, Parameter)  # themselves, and no class made of them
+# of a lazy layer, until it is called: the other end is told of it when it has entries
+EMPTY = frozenset((type(None), UninitializedParameter, UninitializedBuffer))
 _STRIDED = torch.strided
 _AS_IT_IS = nullcontext()
 _memcmp = ctypes.CDLL(None).memcmp

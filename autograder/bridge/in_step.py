@@ -8,7 +8,7 @@ from torch._C import _len_torch_function_stack as _count_modes
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 
 from autograder.bridge import layers
-from autograder.bridge.dense import DTYPES, NAMES, bits, has_bits, odd
+from autograder.bridge.dense import DTYPES, EMPTY, NAMES, bits, has_bits, odd
 from autograder.bridge.modules import child, count
 from autograder.bridge.outline import HOLDS
 from autograder.bridge.wire import WireError
@@ -45,7 +45,7 @@ class InStep:
             for side, number, module in self.tensors._shared()
             for table in (module._parameters, module._buffers)
             for name, value in table.items()
-            if value is not None and (words := odd(value))
+            if type(value) not in EMPTY and (words := odd(value))
         }
 
     def _is_as_told(self, side: int, number: int, module: Module) -> bool:
@@ -63,7 +63,7 @@ class InStep:
         for table in (module._parameters, module._buffers):
             for name, value in table.items():
                 slot = (side, number, name)
-                if value is None:
+                if type(value) in EMPTY:
                     if last.get(slot, bits) is not None:
                         return False
                     continue
@@ -83,8 +83,8 @@ class InStep:
         there: list[Any] = []
         for side, number, module in shared:
             for table in (module._parameters, module._buffers):
-                for name, value in table.items():
-                    slot = (side, number, name)
+                for name, held in table.items():
+                    slot, value = (side, number, name), None if type(held) in EMPTY else held
                     now = self.now(slot, value)
                     if isinstance(now, str) and self.tensors.last.get(slot) == now:
                         continue  # the other end was told that it is odd

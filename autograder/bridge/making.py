@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from autograder.bridge.incoming import Incoming
     from autograder.bridge.peer import Peer
 
+# by this a scheduler of torch's knows that it need not put another `step` in an optimiser's place
+AS_SCHEDULED = "_wrapped_by_lr_sched"
+
 
 def stand_in(peer: "Peer", incoming: "Incoming", told: dict[str, Any]) -> Any:
     """The stand-in for an object of the other end; the same one while it is in use."""
@@ -106,6 +109,8 @@ def _object_stand_in(peer: "Peer", told: dict[str, Any]) -> Any:
         error = error_of(peer.errors.of(told["error"]), remote)
         if error is not None:
             return error
+    if peer.is_free and remote.kind == "function" and remote.name == "step":
+        remote.own[AS_SCHEDULED] = True
     made = object.__new__(class_of(peer, told))
     object.__setattr__(made, "_remote", remote)
     return made

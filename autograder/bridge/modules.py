@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 
 from autograder.bridge import layers
-from autograder.bridge.dense import bits, check, is_tensor
+from autograder.bridge.dense import EMPTY, bits, check, is_tensor
 from autograder.bridge.module_classes import Classes, may_be_base
 from autograder.bridge.outline import HOLDS
 from autograder.bridge.public import public_name
@@ -87,7 +87,7 @@ class Modules:
 
     def _value(self, encoder: Any, side: int, number: int, name: str, value: Any) -> Any:
         """The node of a parameter or buffer in its place; the other end will have this value."""
-        if value is None:
+        if type(value) in EMPTY:
             self.tensors.last[side, number, name] = None
             return None
         check(value)

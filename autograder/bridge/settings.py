@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PLAIN = (bool, int, float, str, type(None))
 GROUPS = "param_groups"
+# of a group, what the library's schedulers keep there
+KEPT_THERE = frozenset(("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"))
 
 
 class Settings:
@@ -98,6 +100,8 @@ def _take_groups(optimiser: torch.optim.Optimizer, told: Any) -> bool:
         return False
     for ours, theirs in zip(groups, told, strict=True):
         for name, value in theirs.items():
-            if type(name) is str and name in ours and is_plain(ours[name]) and is_plain(value):
+            is_new = name in KEPT_THERE and name not in ours
+            is_one = type(name) is str and name in ours and is_plain(ours[name])
+            if (is_new or is_one) and is_plain(value):
                 ours[name] = value
     return True

@@ -17,8 +17,8 @@ PATCHED = (
 )
 LENT = f"{APART}, on a disk of its own, where a test's files have neither rights nor links."
 DRAWN = (
-    f"{APART}: what it draws moves the numbers that the test draws after it by one step. Seed "
-    "again before the test draws."
+    " If the answer draws random numbers: that moves the numbers which the test draws after it by "
+    "one step. Seed again before the test draws."
 )
 # what is put in some other thing's place, what is used, and what is to be said
 SAID: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (

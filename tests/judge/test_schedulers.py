@@ -1,0 +1,90 @@
+"""An answer's schedulers set the rates of a test's optimiser; and layers that are lazy."""
+
+from typing import Any
+
+import pytest
+
+from tests.judge.small_course import rehearsed
+
+ANSWER = """import torch
+from torch import nn
+from torch.optim import lr_scheduler
+def falling(opt): return lr_scheduler.LambdaLR(opt, lambda step: 1 / (step + 1))
+def stairs(opt): return lr_scheduler.StepLR(opt, 2, gamma=0.1)
+def cycle(opt, n): return lr_scheduler.OneCycleLR(opt, 1.0, total_steps=n)
+def cosine(opt): return lr_scheduler.CosineAnnealingLR(opt, 4)
+class Noam(lr_scheduler.LRScheduler):
+    def __init__(self, opt, d, w):
+        self.d, self.w = d, w
+        super().__init__(opt)
+    def get_lr(self):
+        n = max(1, self.last_epoch)
+        return [self.d**-0.5 * min(n**-0.5, n * self.w**-1.5) for _ in self.base_lrs]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        parts = [nn.LazyConv2d(4, 3, padding=1), nn.LazyBatchNorm2d(), nn.Flatten()]
+        self.f = nn.Sequential(*parts, nn.LazyLinear(10))
+    def forward(self, x): return self.f(x)
+def twice(layer, x): return 2 * layer(x)
+"""
+BEGIN = """import torch
+from torch import nn
+w = nn.Parameter(torch.zeros(1))
+def rates(make, n, **more):
+    opt = torch.optim.SGD([w], lr=1.0, **more)
+    made, found = make(opt), []
+    for _ in range(n):
+        opt.zero_grad()
+        (w - 1).pow(2).sum().backward()
+        opt.step()
+        made.step()
+        found.append(opt.param_groups[0]["lr"])
+    return found, made
+"""
+TESTS = {
+    "a function of steps": "found, made = rates(falling, 3)\n"
+    "assert found == [1 / 2, 1 / 3, 1 / 4] and made.get_last_lr() == [1 / 4]",
+    "stairs": "found, _ = rates(stairs, 4)\n"
+    "assert [round(x, 6) for x in found] == [1, .1, .1, .01]",
+    "a cycle": "found, _ = rates(lambda opt: cycle(opt, 10), 9, momentum=0.9)\n"
+    "assert max(found) <= 1.0001 and found[0] < found[1] and found[-1] < found[3]",
+    "a cosine": "found, _ = rates(cosine, 4)\nassert abs(found[-1]) < 1e-9 < found[0] < 1",
+    "a class of the answer's": "found, _ = rates(lambda opt: Noam(opt, 4, 2), 3)\n"
+    "assert abs(found[0] - 0.5 * 2**-1.5) < 1e-9 and found[2] < found[1]",
+    "an answer's lazy layers": """torch.manual_seed(0)
+net, x = Net(), torch.randn(2, 1, 8, 8)
+assert net(x).shape == (2, 10)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(x).pow(2).sum().backward()
+assert all(p.grad is not None for p in net.parameters()) and len([*net.parameters()]) == 6
+before = net.f[3].weight.clone()
+opt.step()
+assert net.f[3].weight.shape == (10, 256) and not torch.equal(before, net.f[3].weight)
+net.eval()
+with torch.no_grad():
+    assert torch.equal(net(x), net(x))
+assert {"f.0.weight", "f.1.running_mean"} <= {*net.state_dict()}""",
+    "a test's lazy layer": "layer, x = nn.LazyLinear(3), torch.ones(2, 5)\ny = twice(layer, x)\n"
+    "assert torch.allclose(y, 2 * layer(x)) and layer.weight.shape == (3, 5)",
+}
+WRONG = ANSWER.replace("step + 1", "step + 2").replace("0.1)", "0.2)").replace("1.0,", "9.0,")
+WRONG = (
+    WRONG.replace("opt, 4)", "opt, 40)").replace("-1.5", "-1.0").replace("Linear(10", "Linear(9")
+)
+WRONG = WRONG.replace("2 * layer", "3 * layer")
+
+
+@pytest.mark.parametrize("way", TESTS)
+def test_it_goes_as_in_one_process(task: Any, way: str) -> None:
+    made = rehearsed(task([("own", ANSWER), ("t_own", BEGIN + TESTS[way], 1)]))
+    assert made.scores(own=ANSWER) == {"t_own": 1}
+    assert made.scores(own=WRONG) == {"t_own": 0}
+
+
+def test_an_answer_sets_nothing_else_in_an_optimiser(task: Any) -> None:
+    test = BEGIN + "found, _ = rates(falling, 3)\nassert found == [1 / 2, 1 / 3, 1 / 4]"
+    made = rehearsed(task([("own", ANSWER), ("t_own", test, 1)]))
+    for more in ("opt.step = print", "opt.param_groups[0]['x'] = 1", "opt.zero_grad = print"):
+        forged = ANSWER.replace("def falling(opt): ", f"def falling(opt):\n    {more}\n    ")
+        assert made.scores(own=forged)["t_own"] == (1 if "'x'" in more else 0), more
