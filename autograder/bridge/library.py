@@ -16,6 +16,7 @@ import math
 import pathlib
 import re
 import types
+import typing
 import unicodedata
 import urllib.parse
 import uuid
@@ -23,7 +24,7 @@ import zoneinfo
 from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
 from typing import Any
 
-from autograder.bridge import signatures
+from autograder.bridge import hints, signatures
 from autograder.bridge.wire import Decoder, Encoder, WireError
 
 MAX_FIELDS = 100  # of a named tuple
@@ -312,6 +313,8 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     pathlib.PureWindowsPath: lambda e, v: [str(v)],
     pathlib.PosixPath: lambda e, v: [str(v)],
     uuid.UUID: lambda e, v: [e.node(v.int)],
+    **dict.fromkeys(hints.KINDS, hints.parts),
+    type(typing.Any): lambda _, v: [] if v is typing.Any else None,
     collections.UserDict: _only_data,
     collections.UserList: _only_data,
     collections.UserString: _only_data,
@@ -460,6 +463,8 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "time": lambda d, p: _in_zone(d, datetime.time, p),
     "datetime": lambda d, p: _in_zone(d, datetime.datetime, p),
     "timedelta": lambda d, p: datetime.timedelta(*_integers(p, 3)),
+    **{kind.__name__: hints.reader(kind) for kind in hints.KINDS},
+    type(typing.Any).__name__: lambda *_: typing.Any,
     "timezone": _read_zone,
     "ZoneInfo": _read_named_zone,
     "PurePosixPath": lambda d, p: pathlib.PurePosixPath(_text(p)),

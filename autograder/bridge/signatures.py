@@ -1,6 +1,7 @@
 """What a function takes, as a test may ask it of an answer's without a call.
 
-Of annotations classes cross, and no text: whoever asks for them would have it evaluated.
+Of annotations classes cross, and what is made of such (`hints.py`), and no text: whoever asks for
+them would have it evaluated.
 """
 
 import builtins
@@ -9,6 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from autograder.bridge import hints
 from autograder.bridge.wire import Decoder, Encoder, WireError
 
 MAX_PARAMETERS = 100
@@ -33,8 +35,7 @@ def parts_of(encoder: Encoder, value: inspect.Signature) -> list[Any]:
 def _annotation(encoder: Encoder, value: Any) -> list[Any]:
     """A class, or one of Python's own whose name stands there as a text: none is evaluated."""
     value = vars(builtins).get(value, NONE) if type(value) is str else value
-    is_told = value is None or (isinstance(value, type) and value is not NONE)
-    return [encoder.node(value)] if is_told else []
+    return [encoder.node(value)] if value is not NONE and hints.is_told(value) else []
 
 
 def read(decoder: Decoder, parts: list[Any]) -> inspect.Signature:

@@ -203,8 +203,6 @@ WORDS = {
     "class": "special class Own",
     "vmap": r"torch\.vmap",
     "fake": "special class FakeTensor",
-    "lazy": "uninitialised until the first call",
-    "deep": "uninitialised until the first call",
     "parameter": "uninitialised until the first call",
     "gradient": "gradient is a tensor of the layout",
     "dtype": "qint8 cannot be handed over",
@@ -219,6 +217,18 @@ def test_what_is_no_ordinary_tensor_is_refused_by_its_name(answer: Any) -> None:
             made(kind)
         assert hasattr(caught.value, "raised")
         assert fine().tolist() == [1, 1], kind  # the process goes on
+
+
+def test_a_lazy_layer_is_in_step_once_it_has_parameters(answer: Any) -> None:
+    names = answer(ODD)
+    made = names("made")[0]
+    for layer, lazy in ((made("lazy"),) * 2, ((deep := made("deep")), deep[1][0])):
+        assert lazy.weight is None
+        assert layer(torch.ones(1, 2)).shape == (1, 3)
+        with torch.no_grad():
+            lazy.weight.fill_(2)
+            lazy.bias.fill_(1)
+        assert lazy(torch.ones(1, 2)).tolist() == [[5, 5, 5]]
 
 
 def test_a_model_that_became_odd_costs_a_call_and_is_in_step_once_it_is_mended(
@@ -241,7 +251,7 @@ def test_a_test_that_hands_over_an_odd_tensor_is_told_so(answer: Any) -> None:
     with pytest.raises(WireError, match=r"torch\.vmap"):
         torch.vmap(same)(torch.ones(2, 2))
     with pytest.raises(WireError, match="uninitialised"):
-        same(nn.LazyLinear(3))
+        same(nn.LazyLinear(3).weight)
     with pytest.raises(WireError, match="device meta"):
         same(torch.ones(2, device="meta"))
     assert same(3) == 3

@@ -122,16 +122,22 @@ ODD = [
     softmax("without-memory", "out = out.detach()\nout.untyped_storage().resize_(0)\nreturn out"),
     softmax("half-precision", "return out.half().to(x.dtype)"),
     softmax("half-precision-as-such", "return out.half()"),
-    row(
-        "value-uninitialised-module",
-        right(but=("gate",)),
-        answers(
-            gate="class Gate(nn.Module):\n    def __init__(self, size):\n"
-            "        super().__init__()\n        self.linear = nn.LazyLinear(size)\n"
-            "    def forward(self, x):\n        return x * torch.sigmoid(self.linear(x))"
-        ),
-        expected=NO_GATE,
-        says="uninitialised until the first call",
+    *(
+        row(
+            f"value-uninitialised-{id}",
+            right(but=("gate",)),
+            answers(
+                gate="class Gate(nn.Module):\n    def __init__(self, size):\n"
+                "        super().__init__()\n        self.linear = nn.LazyLinear(size)\n"
+                f"    def forward(self, x):\n        return {gives}"
+            ),
+            expected=expected,
+            says=says,
+        )
+        for id, gives, expected, says in (
+            ("until-it-is-called", "x * torch.sigmoid(self.linear(x))", FULL, ""),
+            ("result", "self.linear.weight", NO_GATE, "uninitialised until the first call"),
+        )
     ),
 ]
 IN_PLACE = [

@@ -1,0 +1,61 @@
+"""What `typing` makes of classes on the line, as `list[int]`, `Optional[str]` or `int | None`.
+
+A name and what it is made of cross: classes, and again such. No text: whoever asks for type hints
+would have it evaluated.
+"""
+
+import functools
+import operator
+import types
+import typing
+from typing import Any
+
+from autograder.bridge.wire import Decoder, Encoder, WireError
+
+OF_PYTHON = {kind.__name__: kind for kind in (list, dict, tuple, set, frozenset, type)}
+OF_TYPING = {name: getattr(typing, name) for name in typing.__all__ if name[0].isupper()}
+KINDS: tuple[Any, ...] = (types.GenericAlias, types.UnionType)
+KINDS += (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045
+MAX_ARGS = 50
+
+
+def parts(encoder: Encoder, value: Any) -> list[Any] | None:
+    """What tells the other end of it; None if not all of it can be told."""
+    if not is_told(value):
+        return None
+    args = (None if one is types.NoneType else one for one in typing.get_args(value))
+    return [_name_of(value), *map(encoder.node, args)]
+
+
+def is_told(value: Any) -> bool:
+    """Whether this is a class or made of such, with nothing else in it."""
+    if not isinstance(value, KINDS):
+        return value is None or value is ... or isinstance(value, type)
+    args = typing.get_args(value)
+    return bool(_name_of(value)) and 0 < len(args) <= MAX_ARGS and all(map(is_told, args))
+
+
+def _name_of(value: Any) -> str:
+    of: Any = getattr(value, "__origin__", None)
+    if isinstance(value, types.GenericAlias):
+        return of.__name__ if of in OF_PYTHON.values() else ""
+    if isinstance(value, types.UnionType):
+        return "|"
+    return "Union" if of is typing.Union else getattr(value, "_name", None) or ""
+
+
+def reader(kind: type) -> Any:
+    """What reads those of one kind; nothing is evaluated."""
+
+    def read(decoder: Decoder, told: list[Any]) -> Any:
+        name, *nodes = told
+        args: Any = tuple(decoder.values(nodes))
+        if not args or any(isinstance(one, str) for one in args) or type(name) is not str:
+            raise WireError("an annotation is made of something else than classes")
+        if kind is types.UnionType:
+            return functools.reduce(operator.or_, args)
+        if kind is types.GenericAlias:
+            return types.GenericAlias(OF_PYTHON[name], args)
+        return OF_TYPING[name][args if len(args) > 1 else args[0]]
+
+    return read

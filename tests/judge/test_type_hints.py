@@ -1,0 +1,42 @@
+"""What a test asks of an answer's type hints."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from tests.judge.small_course import heard_of
+
+ANSWER = """from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+def first(xs: list[int], k: int) -> Optional[int]: return None
+def rows(xs: List[str], d: dict[str, list[float]]) -> int | None: return None
+def some(x: Union[int, str] = 3, *, y: int = 2) -> None: pass
+def anything(x: Any, t: Tuple[int, ...]) -> tuple[int, ...]: return ()
+class Point:
+    x: int
+    y: Optional[str] = None
+"""
+TESTS = [
+    "import typing\nhints = typing.get_type_hints(first)\n"
+    "assert hints == {'xs': list[int], 'k': int, 'return': typing.Optional[int]}, str(hints)",
+    "import inspect, typing\ns = inspect.signature(rows)\n"
+    "assert s.return_annotation == (int | None)\n"
+    "assert s.parameters['xs'].annotation == typing.List[str]\n"
+    "assert rows.__annotations__['d'] == dict[str, list[float]]",
+    "import typing\nhints = some.__annotations__\n"
+    "assert hints['x'] == typing.Union[int, str] and hints['return'] is None",
+    "import typing\nhints = anything.__annotations__\nassert hints['x'] is typing.Any\n"
+    "assert hints['t'] == typing.Tuple[int, ...] and hints['return'] == tuple[int, ...]",
+    "import typing\nassert Point.__annotations__['y'] == typing.Optional[str]",
+]
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_what_is_made_of_classes_crosses(task: Any, test: str) -> None:
+    made = task([("own", ANSWER), ("t_own", test, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = heard_of(made)
+    assert made.scores(own=ANSWER) == {"t_own": 1}
+    bare = ANSWER.replace(": Any", "").replace(": list[int]", "").replace("-> int | None", "")
+    bare = bare.replace(": Union[int, str]", "").replace(": Optional[str]", ": str")
+    assert made.scores(own=bare) == {"t_own": 0}
