@@ -222,8 +222,10 @@ def test_what_is_no_ordinary_tensor_is_refused_by_its_name(answer: Any) -> None:
 def test_a_lazy_layer_is_in_step_once_it_has_parameters(answer: Any) -> None:
     names = answer(ODD)
     made = names("made")[0]
-    for layer, lazy in ((made("lazy"),) * 2, ((deep := made("deep")), deep[1][0])):
-        assert lazy.weight is None
+    deep: Any = made("deep")
+    pairs: list[tuple[Any, Any]] = [(made("lazy"),) * 2, (deep, deep[1][0])]
+    for layer, lazy in pairs:
+        assert lazy._parameters == {"weight": None, "bias": None}
         assert layer(torch.ones(1, 2)).shape == (1, 3)
         with torch.no_grad():
             lazy.weight.fill_(2)
