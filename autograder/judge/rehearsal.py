@@ -40,10 +40,12 @@ from autograder.judge.reach import know_cell, know_test
 from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
-from autograder.judge.texts import run_no_texts
+from autograder.judge.texts import run_no_texts, run_sql_within_bounds
 from autograder.judge.vetted import is_others
 from autograder.judge.why_apart import why
 from autograder.judge.work import Work
+
+DATABASES = frozenset(("sqlite3", "pandas", "sqlalchemy", "peewee", "polars"))  # by SQLite
 
 
 def prepare(assignment: Assignment) -> None:
@@ -53,6 +55,9 @@ def prepare(assignment: Assignment) -> None:
     used = {name.partition(".")[0] for one in assignment.notebooks for name in imported(one)}
     own = {name for name in used if not is_others(name)} | {n.partition(".")[0] for n in helpers}
     run_no_texts(texts_of(assignment.notebooks), own)
+    beside = (path for path in assignment.files if path.suffix == ".py")
+    if used & DATABASES or any(b"sqlite3" in path.read_bytes() for path in beside):
+        run_sql_within_bounds()
     run_no_examples(texts_and_references_of(assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")

@@ -104,6 +104,14 @@ def run_no_texts(texts: Iterable[str], own: Iterable[str] = ()) -> None:
             setattr(owner, method, functools.wraps(runs)(guard(runs, known)))
 
 
+def run_sql_within_bounds() -> None:
+    """From now on SQL that is no text of the instructor's reads and writes tables, and no more."""
+    if "sqlite3" in sys.modules:
+        from autograder.judge import sql  # late, as few need it
+
+        sql.guard(lambda: _KNOWN)
+
+
 def _load_no_bytes(known: Callable[[], Collection[str]]) -> None:
     """Have no object, no code and no program made of what an answer may have made."""
     for module, name in PICKLED:

@@ -1,0 +1,134 @@
+"""SQL that an answer may have written, where a test runs it: on the tables that are there.
+
+A query is an answer, too, and SQLite a parser within bounds: a text that stands in no cell of the
+instructor's opens no file and loads nothing, is counted while it runs, so that the test's time ends
+it, and makes nothing that is too long.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from sqlite3 import dbapi2
+from typing import Any
+
+STEPS = 100_000  # of SQLite's, after which Python has a look at the time
+AGAIN = 1.0  # seconds within which a test's alarm rings once more
+LONGEST = 50_000_000  # bytes of a value
+# what reads of a table what anybody may
+READS = frozenset(("table_info", "table_xinfo", "table_list", "index_list", "index_info"))
+READS |= {"foreign_key_list", "function_list", "collation_list"}
+PRAGMA, FUNCTION = sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_FUNCTION
+CLOSED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
+CLOSED += (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
+
+
+class Bounds:
+    """Whether a connection runs a text that an answer may have written, just now."""
+
+    def __init__(self, is_known: Callable[[Any], bool]) -> None:
+        self.is_known = is_known
+        self.is_doubtful = False
+
+    def allows(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
+        """SQLite asks before it does anything."""
+        closed = action in CLOSED or (action == PRAGMA and first not in READS)
+        closed = closed or (action == FUNCTION and second == "load_extension")
+        return sqlite3.SQLITE_DENY if self.is_doubtful and closed else sqlite3.SQLITE_OK
+
+    def run(self, runs: Callable[..., Any], sql: Any, *more: Any) -> Any:
+        """Run a text of SQL, of which nobody may know who has written it."""
+        before, self.is_doubtful = self.is_doubtful, not self.is_known(sql)
+        try:
+            return _in_time(runs, sql, *more)
+        finally:
+            self.is_doubtful = before
+
+
+def _in_time(runs: Callable[..., Any], *given: Any) -> Any:
+    """What SQLite gives; what the alarm raises in the middle of it is lost, so it rings again."""
+    try:
+        return runs(*given)
+    except sqlite3.OperationalError as error:
+        if str(error) == "interrupted":
+            time.sleep(AGAIN)  # an instructor's own interruption goes on after that
+        raise
+
+
+def guard(known: Callable[[], Collection[str]]) -> None:
+    """From now on connections of this process keep answers' texts within bounds."""
+
+    def is_known(sql: Any) -> bool:
+        return isinstance(sql, str) and any(sql.strip() in one for one in known())
+
+    connect = getattr(sqlite3.connect, "__wrapped__", sqlite3.connect)
+
+    def connected(*args: Any, **named: Any) -> sqlite3.Connection:
+        if len(args) < 6:  # else a class of the test's own stands there
+            named.setdefault("factory", Connection)
+        made = connect(*args, **named)
+        bounds = Bounds(is_known)
+        made.set_authorizer(bounds.allows)
+        made.set_progress_handler(lambda: 0, STEPS)
+        made.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        if isinstance(made, Connection):
+            made.bounds = bounds
+        else:
+            bounds.is_doubtful = True
+        return made
+
+    connected.__wrapped__ = connect  # type: ignore[attr-defined]
+    sqlite3.connect = dbapi2.connect = connected
+
+
+class Cursor(sqlite3.Cursor):
+    """Runs texts within the bounds of its connection."""
+
+    def execute(self, sql: str, *more: Any) -> Any:
+        """As SQLite's."""
+        return self.connection.bounds.run(super().execute, sql, *more)  # type: ignore
+
+    def executemany(self, sql: str, *more: Any) -> Any:
+        """As SQLite's."""
+        return self.connection.bounds.run(super().executemany, sql, *more)  # type: ignore
+
+    def executescript(self, sql: str) -> Any:
+        """As SQLite's."""
+        return self.connection.bounds.run(super().executescript, sql)  # type: ignore
+
+    def fetchall(self) -> list[Any]:
+        """As SQLite's."""
+        return _in_time(super().fetchall)
+
+    def fetchmany(self, *size: Any, **named: Any) -> list[Any]:
+        """As SQLite's."""
+        return _in_time(partial(super().fetchmany, *size, **named))
+
+    def fetchone(self) -> Any:
+        """As SQLite's."""
+        return _in_time(super().fetchone)
+
+    def __next__(self) -> Any:
+        return _in_time(super().__next__)
+
+
+class Connection(sqlite3.Connection):
+    """Has such cursors, and runs by them what it is asked to run itself."""
+
+    bounds: Bounds
+
+    def cursor(self, factory: Any = Cursor) -> Any:
+        """As SQLite's."""
+        return super().cursor(factory)
+
+    def execute(self, sql: str, *more: Any) -> Any:
+        """As SQLite's."""
+        return self.cursor().execute(sql, *more)
+
+    def executemany(self, sql: str, *more: Any) -> Any:
+        """As SQLite's."""
+        return self.cursor().executemany(sql, *more)
+
+    def executescript(self, sql: str) -> Any:
+        """As SQLite's."""
+        return self.cursor().executescript(sql)

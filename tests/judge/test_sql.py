@@ -1,0 +1,97 @@
+"""SQL that a student has written, run by a test: it reads and writes tables, and nothing else."""
+
+import sqlite3
+from pathlib import Path
+from sqlite3 import dbapi2
+from typing import Any
+
+import pytest
+
+from autograder.judge import sql
+from autograder.judge.given import texts_of
+from tests.judge.small_course import rehearsed
+
+TABLES = """import sqlite3
+c = sqlite3.connect(":memory:")
+c.executescript("create table t(name, x); insert into t values ('a', 1), ('b', 2), ('c', 3);")
+"""
+QUERY = "query = 'select name from t where x > 1 order by name'"
+ASKS = TABLES + "assert c.execute(query).fetchall() == [('b',), ('c',)]"
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests in this process have their connections as they were."""
+    monkeypatch.setattr(sqlite3, "connect", sqlite3.connect)
+    monkeypatch.setattr(dbapi2, "connect", dbapi2.connect)
+
+
+@pytest.fixture
+def bounded(task: Any) -> Any:
+    """A task as a worker has it."""
+
+    def make(*given: Any, **named: Any) -> Any:
+        made = task(*given, **named)
+        texts = texts_of(made.assignment.notebooks)
+        sql.guard(lambda: texts)
+        return rehearsed(made)
+
+    return make
+
+
+def test_a_query_is_an_answer(bounded: Any) -> None:
+    made = bounded([("own", QUERY), ("t_own", ASKS, 1)])
+    for other in (
+        "SELECT name FROM t WHERE x >= 2 ORDER BY 1",
+        "select n from (select name n, x from t) where x in (2, 3) order by n;",
+    ):
+        assert made.scores(own=f"query = '{other}'") == {"t_own": 1}
+    assert made.scores(own="query = 'select name from t'") == {"t_own": 0}
+    assert made.scores(own="query = 'selct'") == {"t_own": 0}
+
+
+WAYS = (
+    lambda c, text: c.execute(text),
+    lambda c, text: c.executescript(text),
+    lambda c, text: c.cursor().execute(text),
+    lambda c, text: c.cursor().executescript(text),
+    lambda c, text: c.execute("select 1").connection.execute(text).connection.execute(text),
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("own_class", [False, True])
+def test_it_opens_no_file(tmp_path: Path, way: Any, own_class: bool) -> None:
+    sql.guard(list)
+    kinds: dict[str, Any] = {"factory": type("Own", (sqlite3.Connection,), {})} if own_class else {}
+    connection = sqlite3.connect(":memory:", **kinds)
+    file = tmp_path / "made.db"
+    for text in (
+        f'attach "{file}" as z',
+        f"vacuum into '{file}'",
+        "pragma writable_schema = 1",
+        f"/* */ ATTACH DATABASE 'file:{file}?mode=rwc' AS z",
+        "create virtual table v using fts5(x)",
+        "select load_extension('x')",
+    ):
+        with pytest.raises(sqlite3.Error, match=r"not authorized|denied|prohibited"):
+            way(connection, text)
+        assert not file.exists()
+    assert connection.execute("select count(*) from pragma_table_info('t')").fetchone() == (0,)
+
+
+def test_a_cell_of_the_instructors_may(bounded: Any) -> None:
+    own = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute(\"attach ':memory:' as z\")\n"
+    own += "c.execute('pragma foreign_keys = on')\nassert c.execute(query).fetchone() == (1,)\n"
+    own += "assert isinstance(c, sqlite3.Connection) and c.execute('select 2').fetchone() == (2,)"
+    made = bounded([("own", "query = 'select 1'"), ("t_own", own, 1)])
+    assert made.scores(own="query = 'SELECT 1 AS n'") == {"t_own": 1}
+
+
+def test_it_ends_with_the_time(bounded: Any) -> None:
+    made = bounded([("own", QUERY), ("t_own", ASKS, 1)], seconds=1.0)
+    endless = (
+        "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
+    )
+    verdict = made.verdicts(own=f"query = '{endless}'")["t_own"]
+    assert (verdict.score, verdict.status) == (0, "timeout")
