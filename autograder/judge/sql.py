@@ -7,7 +7,7 @@ it, and makes nothing that is too long.
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from sqlite3 import dbapi2
 from typing import Any
@@ -15,24 +15,25 @@ from typing import Any
 STEPS = 100_000  # of SQLite's, after which Python has a look at the time
 AGAIN = 1.0  # seconds within which a test's alarm rings once more
 LONGEST = 50_000_000  # bytes of a value
-# what reads of a table what anybody may
-READS = frozenset(("table_info", "table_xinfo", "table_list", "index_list", "index_info"))
-READS |= {"foreign_key_list", "function_list", "collation_list"}
+# what anybody may read, or set, with an argument; without one each only tells
+OPEN = frozenset(("table_info", "table_xinfo", "table_list", "index_list", "index_info"))
+OPEN |= {"foreign_key_list", "foreign_keys", "function_list", "collation_list"}
 PRAGMA, FUNCTION = sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_FUNCTION
 CLOSED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
 CLOSED += (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
 
 
 class Bounds:
-    """Whether a connection runs a text that an answer may have written, just now."""
+    """Of a connection: whether what it runs just now is a text of the instructor's."""
 
     def __init__(self, is_known: Callable[[Any], bool]) -> None:
         self.is_known = is_known
-        self.is_doubtful = False
+        self.is_doubtful = True  # also where a text comes by another way than `run`
 
     def allows(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
         """SQLite asks before it does anything."""
-        closed = action in CLOSED or (action == PRAGMA and first not in READS)
+        sets = action == PRAGMA and second is not None and first not in OPEN
+        closed = action in CLOSED or sets
         closed = closed or (action == FUNCTION and second == "load_extension")
         return sqlite3.SQLITE_DENY if self.is_doubtful and closed else sqlite3.SQLITE_OK
 
@@ -55,12 +56,8 @@ def _in_time(runs: Callable[..., Any], *given: Any) -> Any:
         raise
 
 
-def guard(known: Callable[[], Collection[str]]) -> None:
-    """From now on connections of this process keep answers' texts within bounds."""
-
-    def is_known(sql: Any) -> bool:
-        return isinstance(sql, str) and any(sql.strip() in one for one in known())
-
+def guard(is_known: Callable[[Any], bool]) -> None:
+    """From now on connections of this process keep texts within bounds that are not known."""
     connect = getattr(sqlite3.connect, "__wrapped__", sqlite3.connect)
 
     def connected(*args: Any, **named: Any) -> sqlite3.Connection:
@@ -73,8 +70,6 @@ def guard(known: Callable[[], Collection[str]]) -> None:
         made.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         if isinstance(made, Connection):
             made.bounds = bounds
-        else:
-            bounds.is_doubtful = True
         return made
 
     connected.__wrapped__ = connect  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ def bounded(task: Any) -> Any:
     def make(*given: Any, **named: Any) -> Any:
         made = task(*given, **named)
         texts = texts_of(made.assignment.notebooks)
-        sql.guard(lambda: texts)
+        sql.guard(lambda text: any(text in one for one in texts))
         return rehearsed(made)
 
     return make
@@ -55,6 +55,8 @@ WAYS = (
     lambda c, text: c.executescript(text),
     lambda c, text: c.cursor().execute(text),
     lambda c, text: c.cursor().executescript(text),
+    lambda c, text: sqlite3.Cursor(c).execute(text),
+    lambda c, text: c.cursor(sqlite3.Cursor).executescript(text),
     lambda c, text: c.execute("select 1").connection.execute(text).connection.execute(text),
 )
 
@@ -62,7 +64,7 @@ WAYS = (
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("own_class", [False, True])
 def test_it_opens_no_file(tmp_path: Path, way: Any, own_class: bool) -> None:
-    sql.guard(list)
+    sql.guard(lambda _: False)
     kinds: dict[str, Any] = {"factory": type("Own", (sqlite3.Connection,), {})} if own_class else {}
     connection = sqlite3.connect(":memory:", **kinds)
     file = tmp_path / "made.db"
@@ -77,6 +79,8 @@ def test_it_opens_no_file(tmp_path: Path, way: Any, own_class: bool) -> None:
         with pytest.raises(sqlite3.Error, match=r"not authorized|denied|prohibited"):
             way(connection, text)
         assert not file.exists()
+    assert connection.execute("pragma read_uncommitted").fetchone() == (0,)
+    assert connection.execute("pragma foreign_keys = on").fetchone() is None
     assert connection.execute("select count(*) from pragma_table_info('t')").fetchone() == (0,)
 
 
