@@ -207,10 +207,12 @@ class Asking:
 
     def _fill_in(self, message: "Outgoing") -> None:
         """Have what the call has changed hold what a test gets in the place of it."""
-        if not self.peer.runs_test or self.peer.fill is None:
-            return
         for place in sorted(message.moved - message.kept_away):
-            ours = message.encoder.kept[place]
+            self.fill(message.encoder.kept[place])
+
+    def fill(self, ours: Any) -> None:
+        """The same of one value."""
+        if self.peer.runs_test and self.peer.fill is not None:
             made = self.peer.fill(ours)
             if made is not ours:
                 self.peer.changing.put(ours, made)

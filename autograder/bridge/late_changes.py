@@ -79,10 +79,7 @@ def take(
             continue
         put_parts(pair.value, found)
         peer.beside.note(message.label + CHANGES, [pair.value])
-        if peer.runs_test and peer.fill is not None:
-            made = peer.fill(pair.value)
-            if made is not pair.value:
-                peer.changing.put(pair.value, made)
+        peer.asking.fill(pair.value)
         peer.shared.took((serial, place), pair)
         peer.shared.keep(message.serial, first(_start(number), new), label=message.label)
     return tuple(names)
