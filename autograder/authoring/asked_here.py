@@ -14,15 +14,14 @@ from autograder.common.syntax import parse
 from autograder.judge.assignment import Assignment, Cell
 
 # By the names that a test uses: what it asks for, and what tells it instead.
-WARNED = "the warnings and settings of arithmetic", "Look at the values that come back"
+ARITHMETIC = "the settings of arithmetic", "Look at the values that come back"
 STATE = "the settings", "Ask in a function that the answer gets to call"
 MEMORY = "the memory and the living objects", "Count in what the answer is given"
 COPIED = "what becomes of a copy", "Give the class no base, and let its objects keep the {base}"
 EXAMPLES = "the examples of an answer's own", "Let the stub have those that it is to pass"
 PATCHED = "what stands in a function's place", "Forbid the function in rules.toml"
 ASKED = {
-    **dict.fromkeys(("catch_warnings", "simplefilter", "filterwarnings", "warns"), WARNED),
-    **dict.fromkeys(("errstate", "seterr", "seterrcall"), WARNED),
+    "seterrcall": ARITHMETIC,
     **dict.fromkeys(("is_grad_enabled", "get_default_dtype", "get_printoptions"), STATE),
     **dict.fromkeys(("getcwd", "environ", "getenv", "active_count", "get_num_threads"), STATE),
     **dict.fromkeys(("tracemalloc", "getrefcount", "get_objects", "get_referrers"), MEMORY),

@@ -83,6 +83,7 @@ class Answering:
             answered = {"e": self.peer.thrown.describe(error)}
         if self.peer.is_free:
             answered["used"] = self.peer.random.used()
+            self.peer.warned.leave(answered)
         if self.peer.tensors:
             answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
         if not self.peer.open:
@@ -187,7 +188,8 @@ class Answering:
             return self.peer.tensors.graphs.vjp(target, values)
         before, self.peer.is_busy = self.peer.is_busy, False
         try:
-            return self.use(op, target, rest, values)
+            with self.peer.warned.during(tree if self.peer.is_free else {}):
+                return self.use(op, target, rest, values)
         finally:
             self.peer.is_busy = before
 

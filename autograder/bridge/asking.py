@@ -129,6 +129,8 @@ class Asking:
             tree["deep"] = sys.getrecursionlimit()
         if self.peer.begins:
             tree["begins"], self.peer.begins = True, False
+        if self.peer.runs_test:
+            self.peer.warned.ask(tree)
         if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
             tree["files"] = files
 
@@ -171,6 +173,8 @@ class Asking:
             if "e" in frame.tree:
                 seen = self.peer.leaving.raising(label)
                 error = self.peer.thrown.error(frame.tree["e"], seen)
+            warned = self.peer.warned.read(frame.tree, label)
+        error = self.peer.warned.issue(warned, error)
         if error is not None:
             self.peer.transcript.record(label, outcome_of(error), changed)
             method = (message.frame.tree.get("p") or [None])[-1]

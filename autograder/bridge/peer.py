@@ -38,6 +38,7 @@ from autograder.bridge.stand_ins import FORWARDED, Held, Remote, remote_of, ways
 from autograder.bridge.thrown import Thrown
 from autograder.bridge.transcript import Asked, Transcript
 from autograder.bridge.typed import Typed
+from autograder.bridge.warned import Warned
 from autograder.bridge.wire import WireError
 from autograder.common.results import Crossing
 from autograder.isolation.clock import Clock
@@ -110,6 +111,7 @@ class Peer:
         self.thread = threading.get_ident()
         self.random = rng.Follower()
         self.typed = Typed()
+        self.warned = Warned(self)
         self.printed = Printed()  # at the student's end
         self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None
@@ -165,7 +167,7 @@ class Peer:
 
     def call(self, number: int, name: str | None, args: tuple, kwargs: dict, label: str) -> Any:
         """Call an object of the other end, or a method of it."""
-        if self.is_free and self.tensors and self.tensors.is_inside(args, kwargs):
+        if self.tensors and self.tensors.is_inside(args, kwargs):
 
             def plain(*args: Any, **kwargs: Any) -> Any:
                 return self.call(number, name, args, kwargs, label)

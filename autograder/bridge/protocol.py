@@ -46,6 +46,9 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `files`, `has`   | tests' requests  | files that are lent (`lent.py`); libraries that are loaded |
 | `deep`           | tests' requests  | how deep calls may go, where a test has set that           |
 | `input`          | tests' requests  | what the test has in the place of `input` (`typed.py`)     |
+| `warn`           | tests' requests  | filters of warnings, for a test that listens (`warned.py`) |
+| `arithmetic`     | tests' requests  | how NumPy's is set by a test                               |
+| `warned`         | answers' replies | what was warned of meanwhile, with lines                   |
 | `begins`         | tests' requests  | that a test begins, as a cell of a notebook does           |
 | `said`           | answers'         | what was printed: streams and texts (`printed.py`)         |
 | `c`              | reply            | what the call changed of what it was handed: place, node   |
@@ -63,7 +66,7 @@ sent. It goes up with every change of what is written above.
 
 from types import MappingProxyType
 
-PROTOCOL = 7
+PROTOCOL = 8
 MAX_NESTED = 400  # calls into each other
 FRAMES = 30  # of ours, at most, that one such call puts on the stack
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such

@@ -92,7 +92,7 @@ class Thrown:
         found: list[dict[str, Any]] = []
         cause = error.__cause__
         while cause is not None and len(found) < MAX_CAUSES:
-            found.append(self._behind(cause))
+            found.append(self.mention(cause))
             cause = None if "yours" in found[-1] else cause.__cause__
         return found
 
@@ -101,10 +101,10 @@ class Thrown:
         found = error.__context__
         if found is None or found is error.__cause__:
             return found is not None
-        return self._behind(found)
+        return self.mention(found)
 
-    def _behind(self, error: BaseException) -> dict[str, Any]:
-        """One that another was raised from: of the test's own, which it knows, the number."""
+    def mention(self, error: BaseException) -> dict[str, Any]:
+        """One that was not raised here last: of the test's own, which it knows, the number."""
         through = _came_as(error)
         if through is not None:
             return {"yours": through}
@@ -139,7 +139,7 @@ class Thrown:
         self._join(error, told.get("causes"), seen)
         context = told.get("context")
         if context is True or type(context) is dict:
-            made = error.__cause__ if context is True else self._behind_it(context, seen)
+            made = error.__cause__ if context is True else self.mentioned(context, seen)
             BaseException.__context__.__set__(error, made)  # type: ignore[attr-defined]
         if told.get("alone") is True:
             BaseException.__suppress_context__.__set__(error, True)  # type: ignore[attr-defined]
@@ -171,14 +171,14 @@ class Thrown:
     def _join(self, error: BaseException, causes: Any, seen: Callable[[str, Any], Any]) -> None:
         """Tell an exception, made here, what it was raised from; each of these is made here too."""
         for told in causes[:MAX_CAUSES] if isinstance(causes, list) else ():
-            cause = self._behind_it(told, seen)
+            cause = self.mentioned(told, seen)
             BaseException.__cause__.__set__(error, cause)  # type: ignore[attr-defined]
             if "yours" in told:
                 break
             error = cause
 
-    def _behind_it(self, told: Any, seen: Callable[[str, Any], Any]) -> Any:
-        """The exception that another was raised from, made here; of the test's own, itself."""
+    def mentioned(self, told: Any, seen: Callable[[str, Any], Any]) -> Any:
+        """What is told of by `mention`, made here; of the test's own, itself."""
         if "yours" in told:
             return self.raised.get(told["yours"])
         text = str(told["text"])[:MAX_TEXT]

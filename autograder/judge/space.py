@@ -3,13 +3,11 @@
 import builtins
 import contextlib
 import functools
-import io
 import re
 import signal
 import sys
 import threading
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from autograder.isolation.clock import Clock, here
 from autograder.judge.claims import catches_claims, refuse_broad
 from autograder.judge.class_asked import ASKING, of_answers
 from autograder.judge.guard import HOME
+from autograder.judge.quiet import silence
 from autograder.judge.referred import Referred
 
 TEXT_SECONDS = 3.0
@@ -485,15 +484,3 @@ def alarm(clock: Clock) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         sys.unraisablehook = show
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """What tests print and warn goes nowhere."""
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        yield

@@ -18,6 +18,7 @@ from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
 from autograder.judge.class_asked import of_answers
+from autograder.judge.quiet import silence
 from autograder.judge.space import (
     MAX_MESSAGE,
     TEXT_SECONDS,
@@ -25,7 +26,6 @@ from autograder.judge.space import (
     Space,
     alarm,
     as_main,
-    silence,
 )
 
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
@@ -64,6 +64,7 @@ def run_test(
     close_figures()  # of cells above
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
         beside = student.peer.beside.kept
+        student.peer.warned.begin()
         try:
             with student.clock(seconds) as clock, alarm(clock), as_main(space):
                 exec(seen, space, space)
