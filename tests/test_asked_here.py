@@ -11,23 +11,17 @@ from autograder.commands import authoring, classroom
 from autograder.common.course import Course, CourseError
 from tests.test_assignment import answer, cell, check, make
 
+SET, MANY = "random.Random.random = ...", "mock.patch.dict"
+
 
 @pytest.mark.parametrize(
     ("source", "name"),
     [
-        ("import warnings\nwarnings.simplefilter('error')\nf()", "simplefilter"),
-        ("import numpy as np\nwith np.errstate(over='raise'):\n    f()", "errstate"),
+        ("import numpy as np\nnp.seterrcall(print)\nf()", "seterrcall"),
         ("import os\nbefore = os.getcwd()\nf()\nassert before == os.getcwd()", "getcwd"),
-        ("from unittest import mock\nwith mock.patch('a.b'):\n    f()", "mock"),
-        (
-            "import time\nold = time.sleep\ntime.sleep = print\nf()\ntime.sleep = old",
-            "time.sleep = ...",
-        ),
-        ("import random\nrandom.random = lambda: 0.5\nf()", "random.random = ..."),
-        (
-            "import numpy as np\ntry:\n    np.linalg.det = None\nexcept TypeError:\n    pass\nf()",
-            "np.linalg.det = ...",
-        ),
+        ("from unittest import mock\nwith mock.patch('random.Random.random'):\n    f()", SET),
+        ("import random\nrandom.Random.random = lambda self: 0.5\nf()", SET),
+        ("from unittest import mock\nwith mock.patch.dict('os.environ'):\n    f()", MANY),
         ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
         ("import doctest\ndoctest.run_docstring_examples(f, {'f': f})", "doctest"),
         ("import weakref\nkept = weakref.ref(f())\nassert kept() is None", "weakref"),
@@ -107,6 +101,13 @@ def test_a_command_for_chapters_says_what_to_run_where_there_are_none(
         "from unittest import mock\nwith mock.patch('builtins.input', return_value='5'):\n    f()",
         "import io, sys\nsys.stdout = io.StringIO()\nf()",
         "import contextlib\nwith contextlib.redirect_stdout(None):\n    f()",
+        "import warnings\nwarnings.simplefilter('error')\nf()",
+        "import numpy as np\nwith np.errstate(over='raise'):\n    f()",
+        "import random\nrandom.random = lambda: 0.5\nf()",
+        "import time\nold = time.sleep\ntime.sleep = print\nf()\ntime.sleep = old",
+        "import numpy as np\nold, np.linalg.det = np.linalg.det, None\nf()",
+        "from unittest import mock\nwith mock.patch('time.sleep'):\n    f()",
+        "from unittest import mock\nf(mock.Mock(side_effect=[1]))",
     ],
 )
 def test_what_reaches_answers_is_not_told(tmp_path: Path, source: str):

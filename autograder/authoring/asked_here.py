@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from autograder.bridge.protocol import LIBRARIES
 from autograder.common.syntax import parse
 from autograder.judge.assignment import Assignment, Cell
+from autograder.judge.put_there import path, places
 
 # By the names that a test uses: what it asks for, and what tells it instead.
 ARITHMETIC = "the settings of arithmetic", "Look at the values that come back"
@@ -26,12 +27,10 @@ ASKED = {
     **dict.fromkeys(("getcwd", "environ", "getenv", "active_count", "get_num_threads"), STATE),
     **dict.fromkeys(("tracemalloc", "getrefcount", "get_objects", "get_referrers"), MEMORY),
     **dict.fromkeys(("weakref", "ru_maxrss"), MEMORY),
-    **dict.fromkeys(("mock", "monkeypatch"), PATCHED),
     "doctest": EXAMPLES,
 }
 MODULES = sys.stdlib_module_names | LIBRARIES | {"np"}
 CWD = "getcwd"
-INPUT = "builtins.input"  # what a test has there answers ask, see `bridge/typed.py`
 BASES = {kind.__name__: kind for kind in (list, dict, set, tuple, str, int, float)}
 BASES |= {name: getattr(collections, name) for name in ("deque", "OrderedDict", "Counter")}
 NOT_ASKED = ("__init__", "__new__", "__repr__", "__str__", "__format__", "__eq__", "__hash__")
@@ -58,7 +57,7 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
         node = left.pop()
         if isinstance(node, ast.ClassDef):
             yield from _counted(node)
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign | ast.Call):
             yield from _put_in_place(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue  # an answer may be what calls it
@@ -68,8 +67,7 @@ def _found(cell: Cell) -> Iterator[tuple[str, tuple[str, str]]]:
             names += [one.name.rpartition(".")[2] for one in node.names]
         left += ast.iter_child_nodes(node)
     known = (name for name in dict.fromkeys(sorted(names)) if name in ASKED)
-    left_out = {CWD: not _is_claimed(tree), "mock": _patches_input_alone(tree)}
-    yield from ((name, ASKED[name]) for name in known if not left_out.get(name))
+    yield from ((name, ASKED[name]) for name in known if name != CWD or _is_claimed(tree))
 
 
 def _is_claimed(tree: ast.AST | None) -> bool:
@@ -80,37 +78,27 @@ def _is_claimed(tree: ast.AST | None) -> bool:
     return any(isinstance(node, ast.Attribute | ast.Name) and _last(node) == CWD for node in nodes)
 
 
-def _patches_input_alone(tree: ast.AST | None) -> bool:
-    """Whether all that a test patches by a name is `input`."""
-    calls = [node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Call)]
-    patched = [one for one in calls if isinstance(one.func, ast.Attribute | ast.Name)]
-    patched = [one for one in patched if _last(one.func) in ("patch", "object")]
-    return bool(patched) and all(
-        one.args and isinstance(one.args[0], ast.Constant) and one.args[0].value == INPUT
-        for one in patched
-    )
-
-
 def _last(node: ast.Attribute | ast.Name) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
-def _put_in_place(node: ast.Assign) -> Iterator[tuple[str, tuple[str, str]]]:
-    """A function of a module's that a test puts another one, or nothing, in the place of."""
-    for target in node.targets:
-        if isinstance(target, ast.Attribute) and (module := _path(target.value)):
-            written = f"{module}.{target.attr} = ..."
-            crosses = module == "sys" or written == f"{INPUT} = ..."  # a stream, or input()
-            if not crosses and module.partition(".")[0] in MODULES and _is_no_setting(node.value):
-                yield written, PATCHED
+def _put_in_place(node: ast.AST) -> Iterator[tuple[str, tuple[str, str]]]:
+    """A function that a test puts another one, or nothing, in the place of, and answers miss it."""
+    if isinstance(node, ast.Assign) and not _is_no_setting(node.value):
+        return
+    if isinstance(node, ast.Call) and path(node.func).endswith(("patch.dict", "patch.multiple")):
+        yield path(node.func), PATCHED
+    for home, name in places(node):
+        is_known = home.partition(".")[0] in MODULES or isinstance(node, ast.Call)
+        if home and is_known and home != "sys" and not _is_module(home):
+            yield f"{home}.{name} = ...", PATCHED
 
 
-def _path(node: ast.expr) -> str:
-    """ "np.linalg" of such a chain of names; nothing of any other expression."""
-    if isinstance(node, ast.Attribute):
-        before = _path(node.value)
-        return before and f"{before}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
+def _is_module(home: str) -> bool:
+    """Whether what stands in it for a test stands there for answers, see `judge/put_there.py`."""
+    first, dot, rest = home.partition(".")
+    home = {"np": "numpy"}.get(first, first) + dot + rest
+    return home in sys.stdlib_module_names or home in sys.modules
 
 
 def _is_no_setting(value: ast.expr) -> bool:

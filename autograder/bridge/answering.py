@@ -176,6 +176,7 @@ class Answering:
             values = incoming.value(tree.get("v"))
             if self.peer.is_free:
                 self.peer.typed.asked = incoming.value(tree.get("input"))
+                self.peer.instead.told = incoming.value(tree.get("instead")) or {}
             target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
             if op == "ask":
@@ -188,7 +189,7 @@ class Answering:
             return self.peer.tensors.graphs.vjp(target, values)
         before, self.peer.is_busy = self.peer.is_busy, False
         try:
-            with self.peer.warned.during(tree if self.peer.is_free else {}):
+            with self.peer.warned.during(tree), self.peer.instead.met():
                 return self.use(op, target, rest, values)
         finally:
             self.peer.is_busy = before

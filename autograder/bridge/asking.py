@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import late_changes, memory
@@ -43,8 +44,10 @@ class Asking:
     ) -> Any:
         """What the other end answers to a request; whatever it raises is raised here."""
         before, self.peer.is_busy = self.peer.is_busy, True
+        crosses = self.peer.instead.aside() if self.peer.instead.usual else nullcontext()
         try:
-            return self._request_now(op, plain, values, label, origin, due)
+            with crosses:
+                return self._request_now(op, plain, values, label, origin, due)
         except Gone as gone:
             self.peer.gone = self.peer.gone or gone
             raise
@@ -111,14 +114,14 @@ class Asking:
             tree["same"] = self.peer.shared.leave(message)
         if not self.peer.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.peer.random.leave(message.frame)
-            self._tell_of_ours(message, tree, values)
-            if self.peer.runs_test and (answers := self.peer.typed.leave()) is not None:
-                tree["input"] = message.encoder.node(answers)
+            self._tell_of_ours(tree)
+            if self.peer.runs_test:
+                self._tell_of_tests(message, tree, values)
         tree["drop"] = self.peer.unused()
         return message, tree
 
-    def _tell_of_ours(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
-        """Libraries that a test has imported, files that its values name, how deep calls may go.
+    def _tell_of_ours(self, tree: dict[str, Any]) -> None:
+        """Libraries that a test has imported, and how deep calls may go.
 
         And that it begins, if this is the first that it asks.
         """
@@ -129,9 +132,15 @@ class Asking:
             tree["deep"] = sys.getrecursionlimit()
         if self.peer.begins:
             tree["begins"], self.peer.begins = True, False
-        if self.peer.runs_test:
-            self.peer.warned.ask(tree)
-        if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
+
+    def _tell_of_tests(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
+        """What a test has set or put in places where answers meet it, files that it names."""
+        self.peer.warned.ask(tree)
+        if (answers := self.peer.typed.leave()) is not None:
+            tree["input"] = message.encoder.node(answers)
+        if instead := self.peer.instead.leave():
+            tree["instead"] = message.encoder.node(instead)
+        if files := LENT.leave(message.frame, values):
             tree["files"] = files
 
     def _origin(self, op: str, plain: list, label: str) -> str:

@@ -21,6 +21,7 @@ from autograder.bridge.answering import Answering
 from autograder.bridge.asking import Asking
 from autograder.bridge.changing import Changing
 from autograder.bridge.incoming import Incoming
+from autograder.bridge.instead import Instead
 from autograder.bridge.leaving import Leaving
 from autograder.bridge.lent import Borrowed
 from autograder.bridge.line import Gone, Line, left_on
@@ -112,6 +113,7 @@ class Peer:
         self.random = rng.Follower()
         self.typed = Typed()
         self.warned = Warned(self)
+        self.instead = Instead(self)
         self.printed = Printed()  # at the student's end
         self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None

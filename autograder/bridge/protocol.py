@@ -46,6 +46,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `files`, `has`   | tests' requests  | files that are lent (`lent.py`); libraries that are loaded |
 | `deep`           | tests' requests  | how deep calls may go, where a test has set that           |
 | `input`          | tests' requests  | what the test has in the place of `input` (`typed.py`)     |
+| `instead`        | tests' requests  | what it has in functions' places (`instead.py`)            |
 | `warn`           | tests' requests  | filters of warnings, for a test that listens (`warned.py`) |
 | `arithmetic`     | tests' requests  | how NumPy's is set by a test                               |
 | `warned`         | answers' replies | what was warned of meanwhile, with lines                   |

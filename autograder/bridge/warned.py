@@ -38,6 +38,7 @@ class Warned:
     def begin(self) -> None:
         """A test begins here, which has changed nothing yet."""
         self.before, self.shows = list(warnings.filters), warnings.showwarning
+        self.seen = {}
 
     def ask(self, tree: dict[str, Any]) -> None:
         """Say in a request how the test has set things, if it has."""
@@ -84,6 +85,7 @@ class Warned:
     @contextmanager
     def during(self, tree: dict[str, Any]) -> Iterator[None]:
         """While a call runs for a test that listens, or has NumPy's arithmetic set."""
+        tree = tree if self.peer.is_free else {}
         numpy: Any = sys.modules.get("numpy")
         if "arithmetic" in tree and numpy is not None:
             rest = {key: value for key, value in tree.items() if key != "arithmetic"}
@@ -111,7 +113,7 @@ class Warned:
             answered["warned"] = told
 
 
-def _told(action: str, text: Any, kind: type, module: Any, line: int) -> list[str]:
+def _told(action: str, text: Any, kind: Any, module: Any, line: int) -> list[str]:
     """A filter, for an answer's end; its words stay here, where it decides once more."""
     is_whole = text is None and module is None and not line and action in ACTIONS
     known = next(one for one in kind.__mro__ if one.__module__ == "builtins")

@@ -11,6 +11,7 @@ from typing import Any
 from autograder.bridge.awaited import AWAIT, OF_ASYNC
 from autograder.bridge.policy import Policy
 from autograder.bridge.stand_ins import FORWARDED
+from autograder.judge import mocks
 from autograder.judge.old import is_old
 from autograder.judge.tools import is_method, is_tool, uses_of
 
@@ -71,7 +72,7 @@ class Guard(Policy):
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
         if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_fixed_method(value):
             return True
-        if is_tool(value) or is_method(value) or type(value) in AWAITED:
+        if is_tool(value) or is_method(value) or type(value) in AWAITED or mocks.is_mock(value):
             return True
         kind = value if isinstance(value, type) else type(value)
         if kind is object and value is not object:  # nothing but itself, as what marks an end
@@ -91,6 +92,8 @@ class Guard(Policy):
         told = uses_of(type(value), name)
         if told is not None:
             return told
+        if mocks.is_mock(value):
+            return mocks.may_use(value, name, self.homes)
         if "torch" in sys.modules:
             from autograder.bridge import tensors
 

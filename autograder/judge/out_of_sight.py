@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from autograder.common.syntax import parse
 
 APART = " An answer runs in a process of its own"
-ASKED = f"{APART}, where nobody answers sys.stdin or getpass: put a function in the place of input."
 PRINTED = (
-    f"{APART}, where print() prints, whatever the test puts in its place: catch what it prints by "
-    "contextlib.redirect_stdout."
+    f"{APART}, where print() prints, whatever a name of the test's says: catch what it prints by "
+    "contextlib.redirect_stdout, or patch builtins.print."
 )
 PATCHED = (
-    f"{APART}: what the test puts in the place of a module's function is not called there, and a "
-    "mock cannot be handed over. Set a method of its object, or hand it a function."
+    f"{APART}: of what the test puts in another thing's place it meets only what stands in a "
+    "module. Set a method of its object, or hand it a function."
 )
+HEARD = f"{APART}, whose logging the test does not hear, and which only its main thread can call."
 LENT = f"{APART}, on a disk of its own, where a test's files have neither rights nor links."
 DRAWN = (
     " If the answer draws random numbers: that moves the numbers which the test draws after it by "
@@ -22,9 +22,9 @@ DRAWN = (
 )
 # what is put in some other thing's place, what is used, and what is to be said
 SAID: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (frozenset(("stdin", "getpass")), frozenset(), ASKED),
     (frozenset(("print",)), frozenset(), PRINTED),
     (frozenset(), frozenset(("mock", "patch", "Mock", "MagicMock", "monkeypatch")), PATCHED),
+    (frozenset(), frozenset(("assertLogs", "addHandler", "Thread", "ThreadPoolExecutor")), HEARD),
     (frozenset(), frozenset(("chmod", "symlink", "symlink_to", "hardlink_to", "link")), LENT),
     (frozenset(), frozenset(("seed", "manual_seed", "set_state", "setstate")), DRAWN),
 )

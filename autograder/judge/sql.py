@@ -12,6 +12,9 @@ from functools import partial
 from sqlite3 import dbapi2
 from typing import Any
 
+from autograder.bridge.stand_ins import remote_of
+from autograder.judge.tools import USES
+
 STEPS = 100_000  # of SQLite's, after which Python has a look at the time
 AGAIN = 1.0  # seconds within which a test's alarm rings once more
 LONGEST = 50_000_000  # bytes of a value
@@ -30,12 +33,16 @@ class Bounds:
         self.is_known = is_known
         self.is_doubtful = True  # also where a text comes by another way than `run`
 
-    def allows(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
-        """SQLite asks before it does anything."""
+    def allows(self, action: int, first: str | None, second: str | None, *where: Any) -> int:
+        """SQLite asks before it does anything; the last thing it tells is in what trigger or view.
+
+        That may be an answer's, whatever the text is that brings it about.
+        """
+        is_doubtful = self.is_doubtful or bool(where and where[-1])
         sets = action == PRAGMA and second is not None and first not in OPEN
         closed = action in CLOSED or sets
         closed = closed or (action == FUNCTION and second == "load_extension")
-        return sqlite3.SQLITE_DENY if self.is_doubtful and closed else sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY if is_doubtful and closed else sqlite3.SQLITE_OK
 
     def run(self, runs: Callable[..., Any], sql: Any, *more: Any) -> Any:
         """Run a text of SQL, of which nobody may know who has written it."""
@@ -76,16 +83,32 @@ def guard(is_known: Callable[[Any], bool]) -> None:
     sqlite3.connect = dbapi2.connect = connected
 
 
+def _values(given: Any) -> Any:
+    """What stands for a text's signs, read before SQLite runs: an answer's may do anything."""
+    if isinstance(given, dict) or hasattr(type(given), "keys"):
+        named = {key: given[key] for key in given.keys()}  # noqa: SIM118  (a mapping's own)
+        return {key: _value(one) for key, one in named.items()}
+    return tuple(map(_value, given))
+
+
+def _value(given: Any) -> Any:
+    if remote_of(given) is not None:
+        raise sqlite3.ProgrammingError("an object of an answer's is no value for a table")
+    return given
+
+
 class Cursor(sqlite3.Cursor):
     """Runs texts within the bounds of its connection."""
 
     def execute(self, sql: str, *more: Any) -> Any:
         """As SQLite's."""
-        return self.connection.bounds.run(super().execute, sql, *more)  # type: ignore
+        given = map(_values, more)
+        return self.connection.bounds.run(super().execute, sql, *given)  # type: ignore
 
-    def executemany(self, sql: str, *more: Any) -> Any:
+    def executemany(self, sql: str, rows: Any) -> Any:
         """As SQLite's."""
-        return self.connection.bounds.run(super().executemany, sql, *more)  # type: ignore
+        given = [_values(row) for row in rows]
+        return self.connection.bounds.run(super().executemany, sql, given)  # type: ignore
 
     def executescript(self, sql: str) -> Any:
         """As SQLite's."""
@@ -113,7 +136,9 @@ class Connection(sqlite3.Connection):
     bounds: Bounds
 
     def cursor(self, factory: Any = Cursor) -> Any:
-        """As SQLite's."""
+        """As SQLite's, of a class."""
+        if not isinstance(factory, type) or not issubclass(factory, sqlite3.Cursor):
+            raise TypeError("a cursor is made of a class of cursors")
         return super().cursor(factory)
 
     def execute(self, sql: str, *more: Any) -> Any:
@@ -127,3 +152,12 @@ class Connection(sqlite3.Connection):
     def executescript(self, sql: str) -> Any:
         """As SQLite's."""
         return self.cursor().executescript(sql)
+
+
+# what an answer may use of a connection that a test hands over
+RUNS = frozenset(("execute", "executemany", "executescript"))
+USES[Connection] = RUNS | {"cursor", "commit", "rollback", "close", "__enter__", "__exit__"}
+USES[Connection] |= {"in_transaction", "total_changes"}
+USES[Cursor] = RUNS | {"fetchone", "fetchmany", "fetchall", "close", "__iter__", "__next__"}
+USES[Cursor] |= {"lastrowid", "rowcount", "description", "arraysize"}
+USES[sqlite3.Row] = frozenset(("keys", "__getitem__", "__len__", "__iter__", "__eq__"))

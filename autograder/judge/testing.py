@@ -18,6 +18,7 @@ from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
 from autograder.judge.class_asked import of_answers
+from autograder.judge.put_there import modules_of
 from autograder.judge.quiet import silence
 from autograder.judge.space import (
     MAX_MESSAGE,
@@ -61,6 +62,7 @@ def run_test(
     score, visible = float(cell.points), None
     student.peer.asked = asked
     student.peer.typed.own = lambda: dict.get(space, "input")
+    student.peer.instead.begin(modules_of(cell.source, space))
     close_figures()  # of cells above
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
         beside = student.peer.beside.kept
@@ -76,6 +78,7 @@ def run_test(
             score, work = partial(value, cell.points), clock.worked()
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
+            student.peer.instead.undo()
     if type(error) is KeyboardInterrupt and getattr(error, "raised", None) is None:
         raise error
     return TestRun(

@@ -5,22 +5,25 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from autograder.judge.out_of_sight import ASKED, DRAWN, LENT, PATCHED, PRINTED, out_of_sight
+from autograder.judge.out_of_sight import DRAWN, HEARD, LENT, PATCHED, PRINTED, out_of_sight
 
-TWICE = "def twice(): return 2 * int(input('n? '))"
 SAYS = "def says(n): print(n)"
 
 
 @pytest.mark.parametrize(
     ("answer", "test", "said"),
     [
-        (TWICE, "import io, sys\nsys.stdin = io.StringIO('5')\nassert twice() == 10", ASKED),
         (SAYS, "said = []\nprint = said.append\nsays(3)\nassert said == [3]", PRINTED),
         (
-            "import random\ndef roll(): return random.random()",
-            "from unittest.mock import patch\nwith patch('random.random', lambda: 0.5):\n"
-            "    assert roll() == 0.5",
+            "import os\ndef home(): return os.environ.get('COURSE')",
+            "import os\nfrom unittest.mock import patch\n"
+            "with patch.dict(os.environ, COURSE='x'):\n    assert home() == 'x'",
             PATCHED,
+        ),
+        (
+            "import logging\ndef own(): logging.getLogger('own').warning('n')",
+            "import unittest\nwith unittest.TestCase().assertLogs('own'):\n    own()",
+            HEARD,
         ),
         (
             "def noise(): return [random.random() for _ in '123']",
@@ -40,8 +43,8 @@ def test_it_is_said_why_no_answer_passes(task: Any, answer: str, test: str, said
 @pytest.mark.parametrize(
     ("test", "said"),
     [
-        ("import sys, io\nsys.stdin = io.StringIO('5')", ASKED),
-        ("import getpass\ngetpass.getpass = lambda ask: 'x'", ASKED),
+        ("import sys, io\nsys.stdin = io.StringIO('5')", ""),
+        ("import threading\nthreading.Thread(target=f).start()", HEARD),
         ("import os\nos.chmod(path, 0)", LENT),
         ("print(f(input))", ""),
         ("input = torch.ones(3)\nassert f(input) == 3", ""),

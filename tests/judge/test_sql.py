@@ -9,7 +9,7 @@ import pytest
 
 from autograder.judge import sql
 from autograder.judge.given import texts_of
-from tests.judge.small_course import rehearsed
+from tests.judge.small_course import HIDDEN_PART, rehearsed
 
 TABLES = """import sqlite3
 c = sqlite3.connect(":memory:")
@@ -48,6 +48,69 @@ def test_a_query_is_an_answer(bounded: Any) -> None:
         assert made.scores(own=f"query = '{other}'") == {"t_own": 1}
     assert made.scores(own="query = 'select name from t'") == {"t_own": 0}
     assert made.scores(own="query = 'selct'") == {"t_own": 0}
+
+
+SHOP = """import sqlite3
+def make(conn):
+    conn.execute("create table shop (id integer primary key, name text, price integer)")
+    conn.commit()
+def add(conn, name, price):
+    cursor = conn.cursor()
+    cursor.execute("insert into shop (name, price) values (?, ?)", (name, price))
+    return cursor.lastrowid
+def more(conn, rows):
+    with conn:
+        conn.executemany("insert into shop (name, price) values (:name, :price)", rows)
+def cheap(conn):
+    return [row[0] for row in conn.execute("select name from shop where price < 5 order by name")]
+def shown(cursor):
+    cursor.execute("select name, price from shop order by id")
+    return [one[0] for one in cursor.description], cursor.fetchone(), cursor.fetchmany(1)
+def both(conn):
+    try:
+        with conn:
+            conn.execute("insert into shop (name) values ('lost')")
+            conn.execute("insert into shops values (1)")
+    except sqlite3.OperationalError as error:
+        return str(error)
+"""
+IN_SHOP = """import sqlite3
+conn = sqlite3.connect(":memory:")
+make(conn)
+assert add(conn, "egg", 1) == 1 and add(conn, "pan", 9) == 2
+more(conn, [{"name": "fig", "price": 3}])
+assert cheap(conn) == ["egg", "fig"]
+assert shown(conn.cursor()) == (["name", "price"], ("egg", 1), [("pan", 9)])
+assert both(conn) == "no such table: shops"
+assert add(conn, "o'ra", 2) == 4
+assert conn.execute("select count(*) from shop").fetchone()[0] == 4
+"""
+WRONG_SHOPS = (
+    ("where price < 5 ", ""),
+    ("(?, ?)\", (name, price))", "('%s', %d)\" % (name, price))"),  # a name with a quotation mark
+    ("        with conn:\n            conn.execute(\"insert into shop (n", "        if conn:\n"
+     "            conn.execute(\"insert into shop (n"),
+    ("    conn.commit()", "    conn.create_function('f', 1, len)"),
+    ("    conn.commit()", "    conn.execute('attach \"made.db\" as z')"),
+    ("return cursor.lastrowid", "return cursor.connection.total_changes"),
+)  # fmt: skip
+
+
+def test_a_connection_is_handed_to_an_answer(bounded: Any) -> None:
+    made = bounded([("own", SHOP), ("t_own", HIDDEN_PART.format(IN_SHOP), 1)])
+    assert made.scores(own=SHOP) == {"t_own": 1}
+    for before, after in WRONG_SHOPS:
+        assert SHOP.count(before) == 1
+        assert made.scores(own=SHOP.replace(before, after)) == {"t_own": 0}
+
+
+def test_rows_with_names_are_handed_over(bounded: Any) -> None:
+    right = "def first(c):\n    r = c.execute('select 1 a, 2 b').fetchone()\n"
+    right += "    return r['a'], tuple(r), dict(r), r.keys(), len(r)"
+    test = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.row_factory = sqlite3.Row\n"
+    test += "assert first(c) == (1, (1, 2), {'a': 1, 'b': 2}, ['a', 'b'], 2)"
+    made = bounded([("own", right), ("t_own", test, 1)])
+    assert made.scores(own=right) == {"t_own": 1}
 
 
 WAYS = (
