@@ -5,7 +5,8 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import awaited, based, errors, late_changes, memory, rng, touched
@@ -84,6 +85,7 @@ class Answering:
         if self.peer.is_free:
             answered["used"] = self.peer.random.used()
             self.peer.warned.leave(answered)
+            self.peer.logged.leave(answered)
         if self.peer.tensors:
             answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
         if not self.peer.open:
@@ -189,10 +191,18 @@ class Answering:
             return self.peer.tensors.graphs.vjp(target, values)
         before, self.peer.is_busy = self.peer.is_busy, False
         try:
-            with self.peer.warned.during(tree), self.peer.instead.met():
+            with self._as_a_test_has_it(tree), self.peer.instead.met():
                 return self.use(op, target, rest, values)
         finally:
             self.peer.is_busy = before
+
+    @contextmanager
+    def _as_a_test_has_it(self, tree: dict) -> Iterator[None]:
+        """While something of an answer's runs: warnings, arithmetic and logs as a test has them."""
+        tree = tree if self.peer.is_free else {}
+        logs = self.peer.logged.during(tree["logs"]) if "logs" in tree else nullcontext()
+        with logs, self.peer.warned.during(tree):
+            yield
 
     def _arrive(self, frame: Frame, tree: dict) -> None:
         """Let an answer find what is there for it when a test asks."""

@@ -136,6 +136,7 @@ class Asking:
     def _tell_of_tests(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
         """What a test has set or put in places where answers meet it, files that it names."""
         self.peer.warned.ask(tree)
+        self.peer.logged.ask(tree)
         if (answers := self.peer.typed.leave()) is not None:
             tree["input"] = message.encoder.node(answers)
         if instead := self.peer.instead.leave():
@@ -183,6 +184,7 @@ class Asking:
                 seen = self.peer.leaving.raising(label)
                 error = self.peer.thrown.error(frame.tree["e"], seen)
             warned = self.peer.warned.read(frame.tree, label)
+        self.peer.logged.hear(frame.tree)
         error = self.peer.warned.issue(warned, error)
         if error is not None:
             self.peer.transcript.record(label, outcome_of(error), changed)

@@ -26,6 +26,7 @@ from autograder.bridge.leaving import Leaving
 from autograder.bridge.lent import Borrowed
 from autograder.bridge.line import Gone, Line, left_on
 from autograder.bridge.loaded import Ran
+from autograder.bridge.logged import Logged
 from autograder.bridge.making import class_of, set_class
 from autograder.bridge.outgoing import Outgoing
 from autograder.bridge.outline import Beside
@@ -113,6 +114,7 @@ class Peer:
         self.random = rng.Follower()
         self.typed = Typed()
         self.warned = Warned(self)
+        self.logged = Logged()
         self.instead = Instead(self)
         self.printed = Printed()  # at the student's end
         self.borrowed = Borrowed()  # files, at the student's end

@@ -49,6 +49,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `instead`        | tests' requests  | what it has in functions' places (`instead.py`)            |
 | `warn`           | tests' requests  | filters of warnings, for a test that listens (`warned.py`) |
 | `arithmetic`     | tests' requests  | how NumPy's is set by a test                               |
+| `logs`, `logged` | request, reply   | levels that a test has set; what was logged (`logged.py`)  |
 | `warned`         | answers' replies | what was warned of meanwhile, with lines                   |
 | `begins`         | tests' requests  | that a test begins, as a cell of a notebook does           |
 | `said`           | answers'         | what was printed: streams and texts (`printed.py`)         |

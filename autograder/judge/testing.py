@@ -67,6 +67,7 @@ def run_test(
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
         beside = student.peer.beside.kept
         student.peer.warned.begin()
+        student.peer.logged.begin(cell.source)
         try:
             with student.clock(seconds) as clock, alarm(clock), as_main(space):
                 exec(seen, space, space)
@@ -79,6 +80,7 @@ def run_test(
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
             student.peer.instead.undo()
+        student.peer.logged.end()
     if type(error) is KeyboardInterrupt and getattr(error, "raised", None) is None:
         raise error
     return TestRun(

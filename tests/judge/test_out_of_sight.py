@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from autograder.judge.out_of_sight import DRAWN, HEARD, LENT, PATCHED, PRINTED, out_of_sight
+from autograder.judge.out_of_sight import CALLED, DRAWN, LENT, PATCHED, PRINTED, out_of_sight
 
 SAYS = "def says(n): print(n)"
 
@@ -19,11 +19,6 @@ SAYS = "def says(n): print(n)"
             "import os\nfrom unittest.mock import patch\n"
             "with patch.dict(os.environ, COURSE='x'):\n    assert home() == 'x'",
             PATCHED,
-        ),
-        (
-            "import logging\ndef own(): logging.getLogger('own').warning('n')",
-            "import unittest\nwith unittest.TestCase().assertLogs('own'):\n    own()",
-            HEARD,
         ),
         (
             "def noise(): return [random.random() for _ in '123']",
@@ -44,7 +39,7 @@ def test_it_is_said_why_no_answer_passes(task: Any, answer: str, test: str, said
     ("test", "said"),
     [
         ("import sys, io\nsys.stdin = io.StringIO('5')", ""),
-        ("import threading\nthreading.Thread(target=f).start()", HEARD),
+        ("import threading\nthreading.Thread(target=f).start()", CALLED),
         ("import os\nos.chmod(path, 0)", LENT),
         ("print(f(input))", ""),
         ("input = torch.ones(3)\nassert f(input) == 3", ""),
