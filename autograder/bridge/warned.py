@@ -30,7 +30,7 @@ class Warned:
 
     def __init__(self, peer: "Peer") -> None:
         self.peer = peer
-        self.before: list[Any] = []  # filters with which a test began
+        self.before: list[Any] | None = None  # filters with which a test began
         self.shows: Any = None  # what showed warnings then
         self.seen: dict[Any, Any] = {}  # by Python: what is to be shown once was shown
         self.caught: list[Any] = []  # at an answer's end, and not told yet
@@ -42,8 +42,10 @@ class Warned:
 
     def ask(self, tree: dict[str, Any]) -> None:
         """Say in a request how the test has set things, if it has."""
-        if warnings.showwarning is not self.shows or warnings.filters != self.before:
-            new = [one for one in warnings.filters if one not in self.before]
+        before = self.before
+        is_usual = warnings.filters == before and warnings.showwarning is self.shows
+        if before is not None and not is_usual:
+            new = [one for one in warnings.filters if one not in before]
             tree["warn"] = [_told(*one) for one in new[:MAX_FILTERS]]
         numpy = sys.modules.get("numpy")
         if numpy is not None and (now := numpy.geterr()) != USUAL:

@@ -110,9 +110,10 @@ def test_what_a_function_raises_inside_of_a_transform_is_caught(answer: Any) -> 
     assert there(torch.sin, torch.zeros(2)).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(
-    "way", [*re.findall('^    "(.+?)":', MANY, re.MULTILINE), "by autograd", "by a dual"]
-)
+EVERY_WAY = [*re.findall('^    "(.+?)":', MANY, re.MULTILINE), "by autograd", "by a dual"]
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
 def test_a_tests_function_is_asked_for_many_things_side_by_side(answer: Any, way: str) -> None:
     there, here = answer("import torch.utils._pytree\n" + MANY)("flat")
     x, w = (torch.linspace(-1, 1, n).double().reshape(s) for n, s in SHAPES[:2])
@@ -162,3 +163,39 @@ def test_a_graph_of_slopes_that_nobody_goes_back_through_is_fine(answer: Any) ->
         "    return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0].detach()\n"
     )("first")
     assert there(lambda x: x * x, torch.ones(3)).tolist() == [2, 2, 2]
+
+
+PART = "def part(x, w): return torch.tanh(x @ w), (x @ w).exp()\n"
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+def test_a_test_asks_an_answers_function_in_the_same_ways(answer: Any, way: str) -> None:
+    there, here = answer(PART)("part")
+    names: dict[str, Any] = {"torch": torch}
+    exec("import torch.utils._pytree\n" + MANY, names)
+    x, w = (torch.linspace(-1, 1, n).double().reshape(s) for n, s in SHAPES[:2])
+    found = names["flat"](way, there, x, w)
+    wanted = names["flat"](way, here, x.clone().detach(), w.clone())
+    assert len(found) == len(wanted) > 0
+    for one, two in zip(found, wanted, strict=True):
+        assert one.shape == two.shape and torch.allclose(one, two, atol=1e-12)
+
+
+def test_who_loses_the_way_back_is_found_out(answer: Any) -> None:
+    there, _ = answer("def lost(x): return x.detach() ** 2\n")("lost")
+    assert torch.func.grad(lambda x: there(x).sum())(torch.ones(3)).tolist() == [0, 0, 0]
+
+
+ODD = {  # what an answer may give where a test asks for many things side by side
+    "other shapes": "def odd(x, n=[]):\n    n.append(1)\n    return torch.ones(len(n))\n",
+    "other kinds": "def odd(x, n=[]):\n    n.append(1)\n    return [x] * len(n)\n",
+    "an object": "class One: pass\ndef odd(x): return One()\n",
+}
+
+
+@pytest.mark.parametrize("way", ODD)
+def test_what_is_odd_side_by_side_is_an_error_of_the_tests(answer: Any, way: str) -> None:
+    there, _ = answer(ODD[way])("odd")
+    with pytest.raises(Exception, match=r".") as caught:
+        torch.vmap(there)(torch.ones(3, 2))
+    assert isinstance(caught.value, RuntimeError | ValueError | TypeError)
