@@ -256,6 +256,8 @@ class Answering:
             if name == "__exit__" and self.peer.is_free and isinstance(args[1], BaseException):
                 args = type(args[1]), args[1], None
             made = function(*args, **kwargs)
+        if not self.peer.is_free and self.peer.tensors:
+            self.peer.tensors.hung.hang(target, name, [*args, *kwargs.values()], made)
         if name is None:
             self.peer.changing.made_by(target, made)
         return made

@@ -218,6 +218,8 @@ class Asking:
         incoming.rewind(len(message.encoder.kept))
         if self.peer.records.classes:
             self.peer.records.answered(incoming, message, tree)
+        if not self.peer.is_free and self.peer.tensors:
+            changed += self.peer.tensors.hung.end(message)
         return changed
 
     def _fill_in(self, message: "Outgoing") -> None:

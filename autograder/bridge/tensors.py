@@ -36,11 +36,13 @@ from autograder.bridge.dense import (
     tensor_of,
 )
 from autograder.bridge.graphs import Graphs
+from autograder.bridge.hung import Hung
 from autograder.bridge.in_step import InStep
 from autograder.bridge.module_classes import may_be_base, may_pass_for
 from autograder.bridge.modules import LOOSE, Modules
 from autograder.bridge.public import public_name
 from autograder.bridge.settings import Settings
+from autograder.bridge.touched import HOOKS
 from autograder.bridge.wire import WireError
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Tensors:
         self.in_step = InStep(peer, self)
         self.graphs = Graphs(peer, self)
         self.settings = Settings(peer)
+        self.hung = Hung(peer)
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
         # what stands in modules of theirs and lies in a test's own value, by its id
@@ -445,7 +448,7 @@ def may_use(value: Any, name: str | None) -> bool | None:
         return name in OF_HANDLES
     if not isinstance(value, Module):
         return None
-    if name is None or name in ("forward", "__deepcopy__"):
+    if name is None or name in ("forward", "__deepcopy__", *HOOKS):
         return True
     return not (name.startswith("_") or hasattr(Module, name) or _is_librarys(type(value), name))
 

@@ -23,6 +23,10 @@ MAX_BYTES = 4_000_000  # of an array or a tensor in it
 MODULE = "Module"  # what modules, what they hold and optimisers go by
 LIBRARYS = ("torch.nn", "torch.optim")
 CALLS = (None, "__call__", "__iter__", "__next__")  # what an object is handed over for
+HOOKS = tuple(  # what hangs one on a module, see `hung.py`
+    f"register_{name}_hook"
+    for name in ("forward", "forward_pre", "full_backward", "full_backward_pre")
+)
 
 
 def holder_of(target: Any, name: str | None) -> Any:
@@ -31,7 +35,7 @@ def holder_of(target: Any, name: str | None) -> Any:
         target, name = target.__self__, target.__name__
     if not _is_object(target) or (name in CALLS and kind_of(target) != MODULE):
         return None
-    return target
+    return None if name in HOOKS and hasattr(target, "_forward_hooks") else target
 
 
 def kind_of(value: Any) -> str:
