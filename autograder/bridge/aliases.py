@@ -374,6 +374,7 @@ def edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]:
     by its old place or as a node. None if one is no plain value: then the copy stays as it is.
     """
     value, encoder, start = pair.value, message.aliases(), message.added
+    encoder.has_objects = message.peer.is_free
     if not _is_small(value):
         return None, []
     old = () if isinstance(value, set) or isinstance(pair.parts, WHOLES) else pair.parts

@@ -42,8 +42,8 @@ def _close() -> None:
 _LOOPS: list[Any] = []  # of this process, that do not run now
 
 
-def forwarding(ask: Callable[[Any], Any]) -> dict[str, Any]:
-    """What makes a stand-in pass for a coroutine; `ask` asks the other end for its end."""
+def forwarding(ask: Callable[[Any], Any], is_coroutine: bool) -> dict[str, Any]:
+    """What lets a stand-in be awaited, or pass for a coroutine; `ask` asks for its end there."""
 
     def awaited(self: Any) -> Generator[Any, Any, Any]:
         return ask(self)
@@ -58,5 +58,6 @@ def forwarding(ask: Callable[[Any], Any]) -> dict[str, Any]:
     def close(self: Any) -> None:
         """It has begun nothing here."""
 
-    found: dict[str, Any] = {AWAIT: awaited, "send": send, "throw": throw, "close": close}
-    return found | UNKNOWN
+    if not is_coroutine:
+        return {AWAIT: awaited}
+    return {AWAIT: awaited, "send": send, "throw": throw, "close": close} | UNKNOWN

@@ -35,6 +35,7 @@ OWN = "autograder."  # the modules of the grader
 ASSERTS = "LOAD_ASSERTION_ERROR"
 NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
+NOTES = "__notes__"  # what `add_note` has added
 NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
 
 
@@ -266,7 +267,9 @@ def carry(error: BaseException, told: Any, seen: Callable[[str, Any], Any] = as_
             continue
         owner = next((one for one in type(error).__mro__ if name in vars(one)), None)
         with contextlib.suppress(WireError):
-            if owner is not None and name_of(owner):
+            if name == NOTES:
+                error.__dict__[name] = [seen(name, str(one)) for one in value_of(node)]
+            elif owner is not None and name_of(owner):
                 if name in NAMED and getattr(error, name) is None:
                     setattr(error, name, seen(name, value_of(node)))
             elif owner is not None and hasattr(vars(owner)[name], "__set__"):
@@ -347,7 +350,7 @@ class _Reader(Decoder):
 
 
 def _is_public(name: Any) -> bool:
-    return (
+    return name == NOTES or (
         isinstance(name, str)
         and len(name) <= MAX_NAME
         and name.isidentifier()

@@ -4,6 +4,8 @@ A name and what it is made of cross: classes, and again such. No text: whoever a
 would have it evaluated.
 """
 
+import collections
+import collections.abc
 import functools
 import operator
 import types
@@ -12,10 +14,16 @@ from typing import Any
 
 from autograder.bridge.wire import Decoder, Encoder, WireError
 
-OF_PYTHON = {kind.__name__: kind for kind in (list, dict, tuple, set, frozenset, type)}
+OF_PYTHON: dict[str, Any] = {
+    kind.__name__: kind for kind in (list, dict, tuple, set, frozenset, type)
+}
+OF_PYTHON |= {kind.__name__: kind for kind in (collections.deque, collections.Counter)}
+OF_PYTHON |= {kind.__name__: kind for kind in (collections.defaultdict, collections.OrderedDict)}
+OF_PYTHON |= {f"abc.{name}": getattr(collections.abc, name) for name in collections.abc.__all__}
 OF_TYPING = {name: getattr(typing, name) for name in typing.__all__ if name[0].isupper()}
 KINDS: tuple[Any, ...] = (types.GenericAlias, types.UnionType)
 KINDS += (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045
+KINDS += (type(typing.Callable[[int], int]), type(collections.abc.Callable[[int], int]))
 MAX_ARGS = 50
 
 
@@ -28,7 +36,9 @@ def parts(encoder: Encoder, value: Any) -> list[Any] | None:
 
 
 def is_told(value: Any) -> bool:
-    """Whether this is a class or made of such, with nothing else in it."""
+    """Whether this is a class or made of such, with nothing else in it; or a list of such."""
+    if type(value) is list:  # what a `Callable` takes
+        return len(value) <= MAX_ARGS and all(map(is_told, value))
     if not isinstance(value, KINDS):
         return value is None or value is ... or isinstance(value, type)
     args = typing.get_args(value)
@@ -38,10 +48,14 @@ def is_told(value: Any) -> bool:
 def _name_of(value: Any) -> str:
     of: Any = getattr(value, "__origin__", None)
     if isinstance(value, types.GenericAlias):
-        return of.__name__ if of in OF_PYTHON.values() else ""
+        return next((name for name, kind in OF_PYTHON.items() if kind is of), "")
     if isinstance(value, types.UnionType):
         return "|"
     return "Union" if of is typing.Union else getattr(value, "_name", None) or ""
+
+
+def _has_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and any(map(_has_text, value)))
 
 
 def reader(kind: type) -> Any:
@@ -50,12 +64,12 @@ def reader(kind: type) -> Any:
     def read(decoder: Decoder, told: list[Any]) -> Any:
         name, *nodes = told
         args: Any = tuple(decoder.values(nodes))
-        if not args or any(isinstance(one, str) for one in args) or type(name) is not str:
+        if not args or any(map(_has_text, args)) or type(name) is not str:
             raise WireError("an annotation is made of something else than classes")
         if kind is types.UnionType:
             return functools.reduce(operator.or_, args)
-        if kind is types.GenericAlias:
-            return types.GenericAlias(OF_PYTHON[name], args)
+        if name in OF_PYTHON:
+            return OF_PYTHON[name][args if len(args) > 1 else args[0]]
         return OF_TYPING[name][args if len(args) > 1 else args[0]]
 
     return read

@@ -2,8 +2,8 @@
 
 A decorator that writes into a log, a context manager, a generator: each keeps a list that one call
 has handed over, and changes it in a later one. Both ends know such values by numbers (`aliases`).
-The trusted end does to its own what the same call of the reference does as well, with plain values
-and objects of the test's alone; the next request says which it has done.
+The trusted end does to its own what the same call of the reference does as well, with objects of
+the answer's only where the reference puts objects; the next request says which it has done.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 KINDS = frozenset(HOLDERS) - {bytearray}  # what is told part by part
 FIRST = -(10**9)  # place of what is new in a change, where no other value has one
 EARLIER = " of an earlier call@"  # in what such a change goes by
+OF_OBJECTS = " of objects"  # before it, where some that are no values are put there
 
 
 def tell(peer: "Peer", incoming: "Incoming", reply: "Outgoing") -> list[Any]:
@@ -71,11 +72,11 @@ def take(
             continue
         if count != len(pair.parts) or not is_same(pair.value, pair.parts):
             continue  # a test has changed it meanwhile
-        kind = f"{type(pair.value).__name__}{EARLIER}{path_of(pair.label)} {place}"
+        found, new, holds = _parts(incoming, pair, now)
+        kind = f"{type(pair.value).__name__}{holds}{EARLIER}{path_of(pair.label)} {place}"
         names.append(kind)
         peer.changing.note(kind)
-        found, new = _parts(incoming, pair, now)
-        if found is None or _is_kept_away(peer, message, kind, pair.value):
+        if _is_kept_away(peer, message, kind, pair.value):
             continue
         put_parts(pair.value, found)
         peer.beside.note(message.label + CHANGES, [pair.value])
@@ -85,24 +86,24 @@ def take(
     return tuple(names)
 
 
-def _parts(
-    incoming: "Incoming", pair: "Pair", now: list[Any]
-) -> tuple[list[Any] | None, list[Any]]:
-    """What the value has to hold, and which lists and the like of it are new.
+def _parts(incoming: "Incoming", pair: "Pair", now: list[Any]) -> tuple[list[Any], list[Any], str]:
+    """What the value has to hold, which lists and the like of it are new, and if objects are.
 
-    None if something new in it is an object of the answer's.
+    Where the reference puts values no object of an answer's is put; a function of the test's own,
+    as a registry holds, may be another one of the answer's.
     """
     before, incoming.kept = incoming.kept, []
     found: list[Any] = []
+    holds = ""
     try:
         for one in now:
             if type(one) is int:
                 found.append(pair.parts[one])
                 continue
             found.append(incoming.value(one[0]))
-            if any(isinstance(p, type) or remote_of(p) for p in all_parts_of(found[-1])):
-                return None, []
-        return found, incoming.kept
+            if any(remote_of(p) or callable(p) for p in all_parts_of(found[-1])):
+                holds = OF_OBJECTS
+        return found, incoming.kept, holds
     finally:
         incoming.kept = before
 

@@ -7,6 +7,7 @@ constructor that belongs to the name, from parts of which each is checked first.
 import argparse
 import array
 import collections
+import dataclasses
 import datetime
 import decimal
 import fractions
@@ -315,6 +316,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     uuid.UUID: lambda e, v: [e.node(v.int)],
     **dict.fromkeys(hints.KINDS, hints.parts),
     type(typing.Any): lambda _, v: [] if v is typing.Any else None,
+    type(dataclasses.MISSING): lambda _, v: [] if v is dataclasses.MISSING else None,
     collections.UserDict: _only_data,
     collections.UserList: _only_data,
     collections.UserString: _only_data,
@@ -465,6 +467,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "timedelta": lambda d, p: datetime.timedelta(*_integers(p, 3)),
     **{kind.__name__: hints.reader(kind) for kind in hints.KINDS},
     type(typing.Any).__name__: lambda *_: typing.Any,
+    type(dataclasses.MISSING).__name__: lambda *_: dataclasses.MISSING,
     "timezone": _read_zone,
     "ZoneInfo": _read_named_zone,
     "PurePosixPath": lambda d, p: pathlib.PurePosixPath(_text(p)),

@@ -329,7 +329,12 @@ class ValueEncoder(Encoder):
 
 
 class PlainEncoder(ValueEncoder):
-    """Encodes plain values, and objects that are the other end's own; nothing of ours, not much."""
+    """Encodes plain values, and objects that are the other end's own; not much.
+
+    None of ours, unless it `has_objects`: see `late_changes.py`.
+    """
+
+    has_objects = False
 
     def node(self, value: Any) -> Any:
         """The tree's node for a value."""
@@ -356,6 +361,8 @@ class PlainEncoder(ValueEncoder):
         node = (arrays.node(self, value) or library.node(self, value)) if known else None
         if node is None and self.peer.records.classes:
             node = self.peer.records.node(self, value)
+        if node is None and self.has_objects:
+            return super().other(value)
         if node is None:
             raise WireError("what was changed holds an object")
         return node

@@ -17,9 +17,17 @@ _PURE |= {"itertools", "json", "numbers", "re", "statistics", "string"}  # they 
 _OPEN |= _PURE
 _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator", "bisect", "heapq")
 _WRITTEN_IN_C += ("functools",)
-_GENERATOR = "builtins:generator"  # which no module has under its own name
+_UNNAMED = {  # what no module has under its own name
+    "builtins:generator": types.GeneratorType,
+    "builtins:coroutine": types.CoroutineType,
+}
 _IN_PYTHON = (collections.UserDict, collections.UserList, collections.UserString)
-_ASKED = (types.GeneratorType, re.Pattern, re.Match)  # which C code asks as it asks any object
+_ASKED = (
+    types.GeneratorType,
+    types.CoroutineType,
+    re.Pattern,
+    re.Match,
+)  # which C code asks as it asks any object
 _DRAWN = ("matplotlib.figure:Figure", "matplotlib.axes._axes:Axes")  # written in Python, too
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
@@ -47,8 +55,8 @@ def public_name(value: Any) -> str | None:
         home = getattr(value, "__module__", None) or "numpy"
         found = _find(home, value.__name__) if home.partition(".")[0] in _OPEN else None
         return f"{home}:{value.__name__}" if found is value else None
-    if value is types.GeneratorType:
-        return _GENERATOR
+    if any(value is kind for kind in _UNNAMED.values()):
+        return f"builtins:{value.__name__}"
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return None
     places = [(value.__module__, value.__qualname__)]
@@ -107,8 +115,8 @@ def _may(what: str, kind: type) -> bool:
 
 def named(name: Any) -> Any:
     """The public thing of this name; None if there is none."""
-    if name == _GENERATOR:
-        return types.GeneratorType
+    if type(name) is str and name in _UNNAMED:
+        return _UNNAMED[name]
     module, _, path = str(name).partition(":")
     return _find(module, path) if module.partition(".")[0] in _OPEN else None
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PLAIN = (bool, int, float, str, type(None))
 GROUPS = "param_groups"
+MOST_KEPT = 10  # lists of groups
 # of a group, what the library's schedulers keep there
 KEPT_THERE = frozenset(("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"))
 
@@ -30,6 +31,8 @@ class Settings:
         # lists of groups that an answer has, by the optimiser's number, with the settings in them
         self.groups: list[tuple[int, list[Any], list[dict[str, Any]]]] = []
         self.set_there: list[tuple[weakref.ref[Module], str]] = []
+        # of earlier calls, which the answer may have kept, each with the optimiser's stand-in
+        self.earlier: list[tuple[int, list[Any], Any]] = []
 
     # --- where answers run --------------------------------------------------------------------
 
@@ -55,8 +58,21 @@ class Settings:
                 self.peer.put(number, GROUPS, now)
             self.groups.append((number, found, now))
 
+    def again(self) -> None:
+        """When a call begins, bring up to date the lists that an earlier one got."""
+        earlier, self.earlier = self.earlier, []
+        for number, found, stand_in in earlier:
+            with suppress(Exception):  # it is gone, or no such list any more
+                now = self.peer.asking.request("get", [number, GROUPS], (), f"get {GROUPS}")
+                for ours, theirs in zip(found, _settings(now), strict=True):
+                    ours |= theirs
+                self.groups.append((number, found, _settings(found)))
+            del stand_in  # until here it had to be there
+
     def forget(self) -> None:
         """Once a call has ended, settings are read from the test's own again."""
+        for number, found, _ in self.groups[-MOST_KEPT:]:
+            self.earlier.append((number, found, self.peer.stand_ins.get(number)))
         self.groups.clear()
         for stand_in, name in self.set_there:
             if (module := stand_in()) is not None:

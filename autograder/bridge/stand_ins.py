@@ -354,7 +354,7 @@ def make_class(
     body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = hashed
     if AWAIT in names:
-        body |= forwarding(body[AWAIT])
+        body |= forwarding(body[AWAIT], seen is types.CoroutineType)
     if "__next__" in names:  # `itertools.tee` copies an iterator that says that it can be
         body["__copy__"] = property(_no_copy)
     if isinstance(seen, type):

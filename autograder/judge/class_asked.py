@@ -127,7 +127,8 @@ def _of_dataclasses(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _replaced(value: Any, **others: Any) -> Any:
     """An object of an answer's dataclass with other values of some fields."""
     remote, name = value._remote, "__replace__"
-    if not _has(value, "object"):
+    asks = f"__{dataclasses.is_dataclass.__name__}__"
+    if not _has(value, "object") or _told(value, asks) is not True:
         return None
     return remote.peer.call(remote.number, name, (), others, remote.use(name))
 

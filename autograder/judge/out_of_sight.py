@@ -14,6 +14,10 @@ PATCHED = (
     f"{APART}: of what the test puts in another thing's place it meets only what stands in a "
     "module. Set a method of its object, or hand it a function."
 )
+STATE = (
+    f"{APART}, with a folder, figures, a context of decimal and settings for printing of its own. "
+    "Let it return what the test is to see."
+)
 CALLED = f"{APART}, which only the main thread of a test can call."
 LENT = f"{APART}, on a disk of its own, where a test's files have neither rights nor links."
 DRAWN = (
@@ -25,6 +29,9 @@ SAID: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (frozenset(("print",)), frozenset(), PRINTED),
     (frozenset(), frozenset(("mock", "patch", "Mock", "MagicMock", "monkeypatch")), PATCHED),
     (frozenset(), frozenset(("Thread", "ThreadPoolExecutor")), CALLED),
+    (frozenset(), frozenset(("chdir", "getcwd", "gca", "gcf", "get_fignums")), STATE),
+    (frozenset(), frozenset(("localcontext", "getcontext", "setcontext")), STATE),
+    (frozenset(), frozenset(("printoptions", "set_printoptions", "collect")), STATE),
     (frozenset(), frozenset(("chmod", "symlink", "symlink_to", "hardlink_to", "link")), LENT),
     (frozenset(), frozenset(("seed", "manual_seed", "set_state", "setstate")), DRAWN),
 )

@@ -22,8 +22,9 @@ LONGEST = 50_000_000  # bytes of a value
 OPEN = frozenset(("table_info", "table_xinfo", "table_list", "index_list", "index_info"))
 OPEN |= {"foreign_key_list", "foreign_keys", "function_list", "collation_list"}
 PRAGMA, FUNCTION = sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_FUNCTION
-CLOSED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
-CLOSED += (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
+ATTACH = sqlite3.SQLITE_ATTACH
+IN_MEMORY = ("", ":memory:")  # as `vacuum` attaches one
+CLOSED = (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
 
 
 class Bounds:
@@ -40,7 +41,7 @@ class Bounds:
         """
         is_doubtful = self.is_doubtful or bool(where and where[-1])
         sets = action == PRAGMA and second is not None and first not in OPEN
-        closed = action in CLOSED or sets
+        closed = action in CLOSED or sets or (action == ATTACH and first not in IN_MEMORY)
         closed = closed or (action == FUNCTION and second == "load_extension")
         return sqlite3.SQLITE_DENY if is_doubtful and closed else sqlite3.SQLITE_OK
 

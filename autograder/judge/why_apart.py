@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from autograder.common.results import TestRun
 from autograder.common.scopes import facts
@@ -13,6 +14,11 @@ from autograder.judge.out_of_sight import out_of_sight
 
 SOURCE = frozenset({"getsource", "getsourcelines", "getsourcefile", "findsource", "getcomments"})
 
+REFUSED = (
+    " SQL of an answer's attaches no file, makes no virtual table and sets nothing: let a text of "
+    "your own cells do that."
+)
+
 
 def why(assignment: Assignment, notebook: Notebook, run: TestRun) -> str:
     """What may be the reason, and what to do; empty where nothing hints at one."""
@@ -20,8 +26,10 @@ def why(assignment: Assignment, notebook: Notebook, run: TestRun) -> str:
         _withheld(assignment, run)
         or _changed_elsewhere(notebook, run)
         or _kept_in_a_module(assignment, notebook, run)
+        or _noted_by_a_class(notebook, run)
         or _reads_source(notebook, run)
         or _drawn(notebook, run)
+        or (REFUSED if run.message == "not authorized" else "")
         or (out_of_sight(notebook.cell(run.test).source) if run.status != "passed" else "")
     )
 
@@ -66,6 +74,27 @@ def _kept_in_a_module(assignment: Assignment, notebook: Notebook, run: TestRun) 
         f" If an answer changes what {found[0]}, a module beside the notebook, keeps: a test has "
         "that module for itself and does not see it. Let the answer's own cell keep it."
     )
+
+
+def _noted_by_a_class(notebook: Notebook, run: TestRun) -> str:
+    """That a class of the instructor's notes what classes are made of it, if a test looks at it."""
+    trees = [parse(source) or ast.Module([], []) for source in locked(notebook)]
+    noting = {one.name for tree in trees for one in ast.walk(tree) if _notes_classes(one)}
+    found = sorted(noting & facts(notebook.cell(run.test).source).needed)
+    if not found:
+        return ""
+    return (
+        f" What {found[0]} notes of the classes that are made of it, each side has for itself: "
+        "ask an answer's class, or let the answer's own cell define it."
+    )
+
+
+def _notes_classes(node: ast.AST) -> TypeGuard[ast.ClassDef]:
+    if not isinstance(node, ast.ClassDef):
+        return False
+    has_metaclass = any(one.arg == "metaclass" for one in node.keywords)
+    names = [getattr(one, "name", "") for one in node.body]
+    return has_metaclass or "__init_subclass__" in names
 
 
 def _imports(source: str) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.judge.small_course import rehearsed
+from tests.judge.small_course import HIDDEN_PART, rehearsed
 
 ANSWER = """import asyncio
 async def double(x):
@@ -141,3 +141,17 @@ def test_who_never_ends_is_ended(task: Any) -> None:
     ):
         scores = made.scores(own=f"import asyncio\nasync def ask(job):\n    {ends}")
         assert scores == {"t_own": 0, "t_g": 2}
+
+
+def test_what_may_only_be_awaited_is_no_coroutine(task: Any) -> None:
+    right = "async def own(x): return x + 1"
+    one = "class One:\n    def __init__(self, x): self.x = x\n    def __await__(self):\n"
+    one += "        return self.x + 1\n        yield\ndef own(x): return One(x)"
+    runs = "import asyncio\nassert asyncio.run(own(1)) == 2"
+    asks = "import inspect\nc = own(1)\nassert inspect.iscoroutine(c) and inspect.isawaitable(c)"
+    awaits = "import asyncio\nasync def go(): return await own(1)\nassert asyncio.run(go()) == 2"
+    tests = [("t_runs", runs, 1), ("t_asks", asks, 1), ("t_awaits", awaits, 1)]
+    parts = [(name, HIDDEN_PART.format(test), n) for name, test, n in tests]
+    made = rehearsed(task([("own", right), *parts]))
+    assert made.scores(own=right) == {"t_runs": 1, "t_asks": 1, "t_awaits": 1}
+    assert made.scores(own=one) == {"t_runs": 0, "t_asks": 0, "t_awaits": 1}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import heard_of
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 ORDINARY = [  # a question, an answer in other words, a test
     (
@@ -160,7 +160,9 @@ WRONG_POINTS = [
     POINT.replace("y: int", "y: str").replace("__slots__", "slots"),
 ]
 OF_POINTS = {
-    "fields": "from dataclasses import fields\nassert [f.name for f in fields(Point)] == "
+    "fields": "from dataclasses import MISSING, fields\n"
+    "assert [f.name for f in fields(Point) if f.default is MISSING] == ['x', 'tags']\n"
+    "assert [f.name for f in fields(Point)] == "
     "['x', 'y', 'tags'] and {f.name: f.type for f in fields(Point(1))}['y'] is int",
     "a table": "import dataclasses\nassert dataclasses.asdict(Point(1)) == "
     "{'x': 1, 'y': 0, 'tags': []}\nassert dataclasses.astuple(Point(2, 3)) == (2, 3, [])\n"
@@ -182,6 +184,16 @@ def test_a_dataclass_is_asked_at_its_own_end(task: Any, way: str) -> None:
     other = POINT.replace("field(default_factory=list)", "field(default_factory=lambda: [])")
     assert made.scores(point=other) == {"t_point": 1}
     assert [made.scores(point=one)["t_point"] for one in WRONG_POINTS] == [0, 0, 0]
+
+
+def test_only_a_dataclass_is_copied_as_one(task: Any) -> None:
+    right = "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n"
+    plain = "class P:\n    def __init__(self, x): self.x = x\n"
+    plain += "    def __replace__(self, **named): return P(**named)"
+    test = "import dataclasses\nassert dataclasses.replace(P(1), x=5).x == 5"
+    made = task([("p", right), ("t_p", HIDDEN_PART.format(test), 1)])
+    assert made.scores(p=right) == {"t_p": 1}
+    assert made.scores(p=plain) == {"t_p": 0}
 
 
 def test_a_pattern_is_left_as_it_is(task: Any) -> None:

@@ -83,6 +83,17 @@ def test_an_exception_carries_what_has_a_public_name_and_is_plain(answer: Any) -
     assert (failing(names.spelled).lineno, failing(names.spelled).filename) == (1, "cell")
 
 
+def test_an_exception_has_its_notes(answer: Any) -> None:
+    names = answer(
+        "def read(text):\n    try:\n        return int(text)\n    except ValueError as error:\n"
+        "        error.add_note(f'while reading {text}')\n        raise\n"
+        "class Odd(Exception):\n    __notes__ = 7\ndef odd():\n    error = Odd()\n"
+        "    error.__notes__ = {len: 1}\n    raise error\n"
+    )
+    assert failing(names.read, "q").__notes__ == ["while reading q"]
+    assert not hasattr(failing(names.odd), "__notes__")
+
+
 def test_what_an_exception_carries_is_data_read_once_as_it_leaves(answer: Any) -> None:
     names = answer(
         "class E(Exception):\n    asked = 0\n    @property\n    def n(self):\n"

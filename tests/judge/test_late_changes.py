@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.judge.small_course import rehearsed
+from tests.judge.small_course import HIDDEN_PART, rehearsed
 
 ANSWER = """from contextlib import contextmanager
 @contextmanager
@@ -130,6 +130,48 @@ def test_objects_of_an_answers_are_not_put_there(task: Any) -> None:
     forged = "class One:\n    def __eq__(self, other): return True\n" + parts.format("One()")
     assert made.scores(own=forged) == {"t_own": 0}
     assert made.scores(own=parts.format("x")) == {"t_own": 1}
+
+
+REGISTRY = """def register(known):
+    def decorate(f):
+        known[f.__name__] = f
+        return f
+    return decorate
+"""
+WRAPS = """def register(known):
+    def decorate(f):
+        def g(*given):
+            return f(*given)
+        known[f.__name__] = g
+        return g
+    return decorate
+"""
+ONE = """class One:
+    def __call__(self, *given): return self
+    def __eq__(self, other): return True
+"""
+
+
+@pytest.mark.parametrize("right", [REGISTRY, WRAPS])
+def test_functions_are_put_there_where_the_reference_puts_some(task: Any, right: str) -> None:
+    test = "known = {}\n@register(known)\ndef more(x): return x + 1\n"
+    test += "assert [*known] == ['more'] and known['more'](3) == 4 == more(3)"
+    made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(test), 1)]))
+    assert made.scores(own=REGISTRY) == made.scores(own=WRAPS) == {"t_own": 1}
+    assert made.scores(own=REGISTRY.replace("= f\n", "= None\n")) == {"t_own": 0}
+    lies = ONE + REGISTRY.replace("= f\n", "= One()\n")
+    assert made.scores(own=lies) == {"t_own": 0}
+
+
+def test_objects_are_put_there_where_the_reference_puts_some(task: Any) -> None:
+    right = "class Event:\n    def __init__(self, n): self.n = n\nclass Bus:\n"
+    right += "    def __init__(self, log): self.log = log\n"
+    right += "    def emit(self, n): self.log.append(Event(n))"
+    test = "log = []\nbus = Bus(log)\nbus.emit(3)\nbus.emit(4)\n"
+    test += "assert [one.n for one in log] == [3, 4] and isinstance(log[0], Event)"
+    made = rehearsed(task([("own", right), ("t_own", test, 1)]))
+    assert made.scores(own=right) == {"t_own": 1}
+    assert made.scores(own=right.replace("Event(n)", "n")) == {"t_own": 0}
 
 
 FORGED = [  # what an answer's end could send in a reply: of what was never shared, and worse

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from autograder.judge.out_of_sight import CALLED, DRAWN, LENT, PATCHED, PRINTED, out_of_sight
+from autograder.judge.out_of_sight import CALLED, DRAWN, LENT, PATCHED, PRINTED, STATE, out_of_sight
 
 SAYS = "def says(n): print(n)"
 
@@ -26,6 +26,12 @@ SAYS = "def says(n): print(n)"
             "random.seed(0)\nassert [random.random() for _ in '1234'][3] == found",
             DRAWN,
         ),
+        (
+            "import decimal\ndef third(): return str(1 / decimal.Decimal(3))",
+            "import decimal\nwith decimal.localcontext() as c:\n    c.prec = 2\n"
+            "    assert third() == '0.33'",
+            STATE,
+        ),
         (SAYS, "assert says(3) == 4", ""),
     ],
 )
@@ -41,6 +47,8 @@ def test_it_is_said_why_no_answer_passes(task: Any, answer: str, test: str, said
         ("import sys, io\nsys.stdin = io.StringIO('5')", ""),
         ("import threading\nthreading.Thread(target=f).start()", CALLED),
         ("import os\nos.chmod(path, 0)", LENT),
+        ("import os\nos.chdir('/tmp')\nf()", STATE),
+        ("f()\nassert plt.gca().get_title() == 'x'", STATE),
         ("print(f(input))", ""),
         ("input = torch.ones(3)\nassert f(input) == 3", ""),
         ("no Python", ""),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.judge.small_course import rehearsed
+from tests.judge.small_course import HIDDEN_PART, rehearsed
 
 ANSWER = """import torch
 from torch import nn
@@ -88,3 +88,57 @@ def test_an_answer_sets_nothing_else_in_an_optimiser(task: Any) -> None:
     for more in ("opt.step = print", "opt.param_groups[0]['x'] = 1", "opt.zero_grad = print"):
         forged = ANSWER.replace("def falling(opt): ", f"def falling(opt):\n    {more}\n    ")
         assert made.scores(own=forged)["t_own"] == (1 if "'x'" in more else 0), more
+
+
+WARM = """class Warmup:
+    def __init__(self, opt, n):
+        self.{keeps}, self.n, self.k = opt{part}, n, 0
+        self.base = opt.param_groups[0]["lr"]
+    def step(self):
+        self.k += 1
+        for group in {groups}:
+            group["lr"] = self.base * min(1, self.k / self.n)
+    def now(self):
+        return {first}["lr"]
+"""
+KEEPS = (
+    WARM.format(keeps="opt", part="", groups="self.opt.param_groups",
+                first="self.opt.param_groups[0]"),
+    WARM.format(keeps="group", part=".param_groups[0]", groups="[self.group]", first="self.group"),
+    WARM.format(keeps="all", part=".param_groups", groups="self.all", first="self.all[0]"),
+)  # fmt: skip
+WARMED = """p = torch.nn.Parameter(torch.zeros(1))
+opt = torch.optim.SGD([p], lr=1.0)
+warm = Warmup(opt, 4)
+warm.step()
+assert opt.param_groups[0]["lr"] == 0.25
+warm.step()
+assert opt.param_groups[0]["lr"] == 0.5 == warm.now()
+opt.param_groups[0]["lr"] = 7.0
+assert warm.now() == 7
+for _ in range(3):
+    warm.step()
+p.grad = torch.ones(1)
+opt.step()
+assert p.item() == -1"""
+
+
+@pytest.mark.parametrize("right", KEEPS)
+def test_what_an_answer_keeps_of_an_optimiser_stays_the_optimisers(task: Any, right: str) -> None:
+    made = rehearsed(task([("own", right), ("t_own", WARMED, 1)]))
+    for other in KEEPS:
+        assert made.scores(own=other) == {"t_own": 1}
+    assert made.scores(own=right.replace("min(1", "max(1")) == {"t_own": 0}
+    assert made.scores(own=right.replace('group["lr"] =', "rate =")) == {"t_own": 0}
+
+
+def test_a_kept_group_is_set_only_where_the_reference_sets_it(task: Any) -> None:
+    right = "class Keeps:\n    def __init__(self, opt): self.group = opt.param_groups[0]\n"
+    right += "    def step(self): return 1"
+    test = (
+        "opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)\nkeeps = Keeps(opt)\n"
+    )
+    test += "assert keeps.step() == 1 and opt.param_groups[0]['lr'] == 1"
+    made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(test), 1)]))
+    forged = right.replace("return 1", "self.group['lr'] = 5.0; return 1")
+    assert made.scores(own=forged) == {"t_own": 0}

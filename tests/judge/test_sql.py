@@ -113,6 +113,14 @@ def test_rows_with_names_are_handed_over(bounded: Any) -> None:
     assert made.scores(own=right) == {"t_own": 1}
 
 
+def test_what_writes_no_file_may_be_done(bounded: Any) -> None:
+    script = "create table u(x); insert into u values (1); delete from u;"
+    test = TABLES + "c.executescript(script)\nassert c.execute('select * from u').fetchall() == []"
+    made = bounded([("own", f"script = {script!r}"), ("t_own", test, 1)])
+    for more in ("vacuum;", "attach ':memory:' as z; detach z;", "analyze;", "reindex;"):
+        assert made.scores(own=f"script = {script + more!r}") == {"t_own": 1}, more
+
+
 WAYS = (
     lambda c, text: c.execute(text),
     lambda c, text: c.executescript(text),

@@ -7,10 +7,12 @@ import pytest
 from autograder.judge import rehearsal
 from tests.judge.small_course import heard_of
 
-ANSWER = """from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+ANSWER = """from collections import abc
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 def first(xs: list[int], k: int) -> Optional[int]: return None
 def rows(xs: List[str], d: dict[str, list[float]]) -> int | None: return None
 def some(x: Union[int, str] = 3, *, y: int = 2) -> None: pass
+def both(f: Callable[[int], str], g: abc.Callable[..., int]) -> abc.Iterator[int]: return iter(())
 def anything(x: Any, t: Tuple[int, ...]) -> tuple[int, ...]: return ()
 class Point:
     x: int
@@ -27,6 +29,9 @@ TESTS = [
     "assert hints['x'] == typing.Union[int, str] and hints['return'] is None",
     "import typing\nhints = anything.__annotations__\nassert hints['x'] is typing.Any\n"
     "assert hints['t'] == typing.Tuple[int, ...] and hints['return'] == tuple[int, ...]",
+    "import typing\nfrom collections import abc\nhints = typing.get_type_hints(both)\n"
+    "assert hints == {'f': typing.Callable[[int], str], 'g': abc.Callable[..., int], "
+    "'return': abc.Iterator[int]}, str(hints)",
     "import typing\nassert Point.__annotations__['y'] == typing.Optional[str]",
 ]
 
@@ -39,4 +44,24 @@ def test_what_is_made_of_classes_crosses(task: Any, test: str) -> None:
     assert made.scores(own=ANSWER) == {"t_own": 1}
     bare = ANSWER.replace(": Any", "").replace(": list[int]", "").replace("-> int | None", "")
     bare = bare.replace(": Union[int, str]", "").replace(": Optional[str]", ": str")
+    bare = bare.replace("Callable[[int], str]", "Callable[[str], str]")
     assert made.scores(own=bare) == {"t_own": 0}
+
+
+FORGED = [  # a hint with a text in it, which who asks for hints would have evaluated
+    "abc.Callable[['print(1)'], int]",
+    "list['print(1)']",
+    "Optional['print(1)']",
+    "Callable[[list['print(1)']], int]",
+]
+
+
+@pytest.mark.parametrize("hint", FORGED)
+def test_no_text_is_evaluated(task: Any, hint: str) -> None:
+    right = "def f(x: int) -> int: return x"
+    test = "import typing\nassert typing.get_type_hints(f)['return'] is int\nassert f(1) == 1"
+    made = task([("own", right), ("t_own", test, 1)])
+    forged = "from collections import abc\nfrom typing import Callable, Optional\n"
+    forged += "def f(x: int) -> int: return x\n"
+    forged += f"f.__annotations__['return'] = {hint}"
+    assert made.scores(own=forged) == {"t_own": 0}

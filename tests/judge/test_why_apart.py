@@ -29,6 +29,33 @@ def test_an_answers_own_display_is_the_answers(task: Any) -> None:
     assert made.scores(display="def display(x): print(x)") == {"t_display": 0}
 
 
+NOTES = """class Plugin:
+    known = []
+    def __init_subclass__(cls):
+        Plugin.known.append(cls.__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("notes", "answer", "asks", "said"),
+    [
+        (NOTES, "class Csv(Plugin): pass", "assert Plugin.known == ['Csv']", "What Plugin notes"),
+        (
+            "import sqlite3\nc = sqlite3.connect(':memory:')",
+            "query = 'create virtual table t using fts5(x)'",
+            "import sqlite3\nraise sqlite3.DatabaseError('not authorized')",
+            "SQL of an answer's attaches no file",
+        ),
+    ],
+)
+def test_what_no_test_sees_is_named(
+    task: Any, notes: str, answer: str, asks: str, said: str
+) -> None:
+    made = task([("table", notes), ("own", answer), ("t_own", asks, 1)])
+    complaints = rehearsal.rehearse(made.assignment, made.fork_server).complaints
+    assert any(said in one for one in complaints), complaints
+
+
 @pytest.mark.parametrize("brings", ["from tally import note, total", "import tally as t"])
 def test_a_module_that_an_answer_changes_is_named(task: Any, brings: str) -> None:
     of = "" if "note" in brings else "t."
