@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
-from autograder.bridge import arrays, based, library
+from autograder.bridge import arrays, based, library, public
 from autograder.bridge.own_errors import Apart, class_of_errors
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError
 
@@ -33,7 +33,8 @@ RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run t
 HOME = "__main__"  # what cells take for their module's name
 OWN = "autograder."  # the modules of the grader
 ASSERTS = "LOAD_ASSERTION_ERROR"
-NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
+NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions", "torch.linalg"))
+HIDDEN = {"torch._C:_LinAlgError": "torch.linalg:LinAlgError"}  # where others find it
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
 NOTES = "__notes__"  # what `add_note` has added
 NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
@@ -61,6 +62,7 @@ def _bases(kind: type) -> list[type]:
 def name_of(kind: type) -> str:
     """The name by which an exception of a library's is found at the other end."""
     name = f"{kind.__module__}:{kind.__qualname__}"
+    name = HIDDEN.get(name, name)
     return name if _known(name) is kind else ""
 
 
@@ -69,7 +71,8 @@ def _known(name: Any) -> Any:
     module, _, path = str(name).partition(":")
     top = module.partition(".")[0]
     is_python = top in sys.stdlib_module_names - RUNNERS and module != "__main__"
-    if not (is_python or module in NUMERIC) or path[:1] == "_":
+    is_known = is_python or module in NUMERIC or top in public.PACKAGES
+    if not is_known or path[:1] == "_":
         return None
     found = vars(sys.modules[module]).get(path) if module in sys.modules else None
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
@@ -104,7 +107,7 @@ class Classes:
         kind = self.apart.joining(self.of(told))
         if is_tame and not issubclass(kind, Exception):
             kind = self._class(kind.__name__, (Exception,))
-        if self.is_given(kind):
+        if self.is_given(kind) or _is_of_package(kind):
             with contextlib.suppress(Exception):
                 return self._bare(kind, args, text)
         with contextlib.suppress(Exception):  # classes want what they want
@@ -181,6 +184,11 @@ class Classes:
 def _python_of(kind: type[BaseException]) -> Any:
     """The nearest class of Python's own, or of a library's, of which an exception's is made."""
     return next(one for one in kind.__mro__ if name_of(one))
+
+
+def _is_of_package(kind: type[BaseException]) -> bool:
+    """Whether a package that a notebook imports has made it: none of its code is run here."""
+    return _python_of(kind).__module__.partition(".")[0] in public.PACKAGES
 
 
 def _say(self: BaseException) -> str:

@@ -6,6 +6,7 @@ The trusted end does to its own what the same call of the reference does as well
 the answer's only where the reference puts objects; the next request says which it has done.
 """
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge.aliases import (
@@ -73,7 +74,8 @@ def take(
         if count != len(pair.parts) or not is_same(pair.value, pair.parts):
             continue  # a test has changed it meanwhile
         found, new, holds = _parts(incoming, pair, now)
-        kind = f"{type(pair.value).__name__}{holds}{EARLIER}{path_of(pair.label)} {place}"
+        root, where = _root(peer, pair, place)
+        kind = f"{type(root.value).__name__}{holds}{EARLIER}{path_of(root.label)} {where}"
         names.append(kind)
         peer.changing.note(kind)
         if _is_kept_away(peer, message, kind, pair.value):
@@ -106,6 +108,20 @@ def _parts(incoming: "Incoming", pair: "Pair", now: list[Any]) -> tuple[list[Any
         return found, incoming.kept, holds
     finally:
         incoming.kept = before
+
+
+def _root(peer: "Peer", pair: "Pair", place: int) -> tuple["Pair", int]:
+    """The outermost value that this one lies in, of those that were shared, and its place.
+
+    How an answer changes what was handed over is its own affair: `rows[:] = new` is a change of the
+    same thing as `rows[i][:] = new[i]`.
+    """
+    for key, one in sorted(peer.shared.pairs.items(), key=itemgetter(0)):
+        if one is pair:
+            break
+        if type(one.value) in KINDS and any(p is pair.value for p in all_parts_of(one.value)):
+            return one, key[1]
+    return pair, place
 
 
 def _is_kept_away(peer: "Peer", message: "Outgoing", kind: str, ours: Any) -> bool:

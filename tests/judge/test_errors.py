@@ -1,5 +1,7 @@
 """Exceptions of an answer's and of the instructor's: what they carry, what catches them, lies."""
 
+import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograder.bridge import errors, public
 from autograder.bridge.errors import Classes, carry, read_arguments
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
@@ -367,3 +370,51 @@ def test_an_answers_context_is_told_of_errors_of_the_test_as_the_references_is(t
         hides = LEAVING.replace("except kinds", "except (TypeError, *kinds)")
         assert made.scores(leaving=hides.replace("n + 1", given)) == {"t_left": 0}
     assert made.scores(leaving=LEAVING.replace("store.data = before", "pass")) == {"t_left": 0}
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A package that a notebook imports, with an exception and two classes of its own."""
+    made = types.ModuleType("brought")
+    source = """
+class NoPath(Exception):
+    def __init__(self, a, b): raise RuntimeError("no code of the package's runs")
+class Graph: pass
+class Packed:
+    __slots__ = ("a", "b", "c", "d", "e", "f", "g", "h")
+"""
+    exec(source, vars(made))
+    monkeypatch.setitem(sys.modules, "brought", made)
+    for kind in (made.NoPath, made.Graph, made.Packed):
+        monkeypatch.setattr(kind, "__module__", "brought")
+    monkeypatch.setattr(public, "_OPEN", set(public._OPEN))
+    monkeypatch.setattr(public, "PACKAGES", set(public.PACKAGES))
+    return made
+
+
+def test_an_exception_of_a_package_is_caught_by_its_class(package: Any) -> None:
+    assert errors.name_of(package.NoPath) == ""
+    public.open_packages(["brought", "torch"])
+    error = Exception.__new__(package.NoPath, 1, 4)
+    told = errors.told_of(type(error))
+    assert told["home"] == "brought:NoPath" and told["family"] == []
+    made = errors.Classes().make(told, [1, 4], "no path")
+    assert isinstance(made, package.NoPath) and str(made) == "no path" and made.args == (1, 4)
+    assert public.PACKAGES.isdisjoint(("torch", "pytest", "_pytest", "numpy"))
+
+
+def test_an_object_passes_for_a_packages_class_that_has_no_memory_of_its_own(package: Any) -> None:
+    assert public.class_passed_for("brought:Graph", False) is None
+    public.open_packages(["brought"])
+    assert public.class_passed_for("brought:Graph", False) is package.Graph
+    assert public.class_passed_for("brought:Packed", False) is None
+
+
+def test_an_exception_of_torchs_linear_algebra_is_caught_by_its_class(task: Any) -> None:
+    right = "def solve(a, b): return torch.linalg.solve(a, b)"
+    test = "try:\n    solve(torch.zeros(2, 2), torch.ones(2))\n"
+    test += "except torch.linalg.LinAlgError as error:\n    assert 'singular' in str(error)\n"
+    test += "else:\n    raise AssertionError('nothing was raised')"
+    made = task([("solve", right), ("t_solve", test, 1)])
+    assert made.scores(solve=right) == {"t_solve": 1}
+    assert made.scores(solve="def solve(a, b): raise RuntimeError('singular')") == {"t_solve": 0}

@@ -174,6 +174,37 @@ def test_objects_are_put_there_where_the_reference_puts_some(task: Any) -> None:
     assert made.scores(own=right.replace("Event(n)", "n")) == {"t_own": 0}
 
 
+LIFE = """class Life:
+    def __init__(self, rows): self.rows = rows
+    def step(self):
+        new = [[1 - x for x in row] for row in self.rows]
+        {}
+"""
+WHOLE = LIFE.format("self.rows[:] = new")
+INNER = LIFE.format("for row, now in zip(self.rows, new): row[:] = now")
+
+
+@pytest.mark.parametrize("right", [WHOLE, INNER])
+def test_how_a_list_of_lists_is_changed_is_the_answers_own_affair(task: Any, right: str) -> None:
+    test = (
+        "rows = [[1, 0], [0, 0]]\nlife = Life(rows)\nlife.step()\nassert rows == [[0, 1], [1, 1]]"
+    )
+    test += "\nlife.step()\nlife.step()\nassert rows == [[0, 1], [1, 1]]"
+    made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(test), 1)]))
+    assert made.scores(own=WHOLE) == made.scores(own=INNER) == {"t_own": 1}
+    assert made.scores(own=LIFE.format("self.rows = new")) == {"t_own": 0}
+
+
+def test_another_list_of_the_same_call_is_none_of_it(task: Any) -> None:
+    right = "class Log:\n    def __init__(self, out, want): self.out, self.want = out, want\n"
+    right += "    def put(self, x): self.out.append(x)"
+    test = "out, want = [], [5]\nlog = Log(out, want)\nlog.put(5)\nassert out == want == [5]"
+    made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(test), 1)]))
+    assert made.scores(own=right) == {"t_own": 1}
+    forged = right.replace("append(x)", "append(7); self.want[:] = [7]")
+    assert made.scores(own=forged) == {"t_own": 0}
+
+
 FORGED = [  # what an answer's end could send in a reply: of what was never shared, and worse
     "[[10**6, 0, 0, 1]]",
     "[[1, 0, 0, 'x']]",
