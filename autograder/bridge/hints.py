@@ -54,8 +54,15 @@ def _name_of(value: Any) -> str:
     return "Union" if of is typing.Union else getattr(value, "_name", None) or ""
 
 
-def _has_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, list) and any(map(_has_text, value)))
+def _is_class(value: Any) -> bool:
+    """Whether this is a class, or made of such, here; or stands for an answer's class."""
+    if type(value) is list:
+        return all(map(_is_class, value))
+    try:
+        remote: Any = object.__getattribute__(value, "_remote")
+    except AttributeError:
+        return is_told(value)
+    return remote.kind == "class"
 
 
 def reader(kind: type) -> Any:
@@ -64,7 +71,7 @@ def reader(kind: type) -> Any:
     def read(decoder: Decoder, told: list[Any]) -> Any:
         name, *nodes = told
         args: Any = tuple(decoder.values(nodes))
-        if not args or any(map(_has_text, args)) or type(name) is not str:
+        if not args or not all(map(_is_class, args)) or type(name) is not str:
             raise WireError("an annotation is made of something else than classes")
         if kind is types.UnionType:
             return functools.reduce(operator.or_, args)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.judge.small_course import heard_of
+from tests.judge.small_course import HIDDEN_PART, heard_of
 
 ANSWER = """from collections import abc
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
@@ -57,7 +57,7 @@ FORGED = [  # a hint with a text in it, which who asks for hints would have eval
 
 
 @pytest.mark.parametrize("hint", FORGED)
-def test_no_text_is_evaluated(task: Any, hint: str) -> None:
+def test_no_text_that_is_written_is_evaluated(task: Any, hint: str) -> None:
     right = "def f(x: int) -> int: return x"
     test = "import typing\nassert typing.get_type_hints(f)['return'] is int\nassert f(1) == 1"
     made = task([("own", right), ("t_own", test, 1)])
@@ -65,3 +65,30 @@ def test_no_text_is_evaluated(task: Any, hint: str) -> None:
     forged += "def f(x: int) -> int: return x\n"
     forged += f"f.__annotations__['return'] = {hint}"
     assert made.scores(own=forged) == {"t_own": 0}
+
+
+SENT = [  # what an answer's end could send for a hint
+    '["Union", ["T", {}, None]]',
+    '["Union", ["L", {}, None]]',
+    '["Callable", ["L", ["T", {}]], None]',
+    '["Callable", ["L", {}], None]',
+    '["Optional", ["D", {}, 1]]',
+    '["Optional", ["FS", {}]]',
+    '["List", {}]',
+]
+
+
+@pytest.mark.parametrize("sent", SENT)
+def test_no_text_that_is_sent_is_evaluated(task: Any, sent: str, tmp_path: Any) -> None:
+    right = "from typing import Optional\ndef f(x: Optional[int]) -> int: return 0"
+    test = "import typing\nwanted = {'x': typing.Optional[int], 'return': int}\n"
+    test += "assert typing.get_type_hints(f, globals()) == wanted"
+    made = task([("own", right), ("t_own", f"assert f(1) == 0\n{HIDDEN_PART.format(test)}", 1)])
+    assert made.scores(own=right) == {"t_own": 1}
+    left = tmp_path / "left"
+    for text in ("wanted['x']", f"open({str(left)!r}, 'w')", "1 / 0"):
+        forged = "import sys\nfrom typing import Optional\n"
+        forged += "writers = sys.modules['autograder.bridge.library']._WRITERS\n"
+        forged += f"writers[type(Optional[int])] = lambda e, v: {sent.format(repr(text))}\n{right}"
+        assert made.scores(own=forged) == {"t_own": 0}
+        assert not left.exists()
