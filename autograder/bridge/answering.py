@@ -32,7 +32,7 @@ TOLD: dict[str, Callable[[Any], Any]] = {
     "__dir__": dir,
     "__class__": type,  # whatever it says itself
     "__members__": lambda kind: dict(kind.__members__),
-    **{f"__{known.__name__}__": known for known in CODE + DATACLASSES},
+    **{f"__{known.__name__}__": known for known in (*CODE, *DATACLASSES, inspect.isabstract)},
 }
 
 
@@ -203,7 +203,7 @@ class Answering:
         """While something of an answer's runs: warnings, arithmetic and logs as a test has them."""
         tree = tree if self.peer.is_free else {}
         logs = self.peer.logged.during(tree["logs"]) if "logs" in tree else nullcontext()
-        with logs, self.peer.warned.during(tree):
+        with logs, awaited.within(tree.get("loop") is True), self.peer.warned.during(tree):
             yield
 
     def _arrive(self, frame: Frame, tree: dict) -> None:

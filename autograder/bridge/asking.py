@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import late_changes, memory
+from autograder.bridge.awaited import is_in_loop
 from autograder.bridge.due import look
 from autograder.bridge.incoming import Incoming, Told
 from autograder.bridge.lent import LENT
@@ -137,6 +138,8 @@ class Asking:
         """What a test has set or put in places where answers meet it, files that it names."""
         self.peer.warned.ask(tree)
         self.peer.logged.ask(tree)
+        if is_in_loop():
+            tree["loop"] = True
         if (answers := self.peer.typed.leave()) is not None:
             tree["input"] = message.encoder.node(answers)
         if instead := self.peer.instead.leave():

@@ -6,7 +6,9 @@ on from one to the next, so that a generator is not ended between two of its ste
 """
 
 import atexit
-from collections.abc import Callable, Generator
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 AWAIT = "__await__"
@@ -31,6 +33,30 @@ def run(awaitable: Any) -> Any:
     finally:
         asyncio._set_running_loop(outer)
         _LOOPS.append(loop)
+
+
+def is_in_loop() -> bool:
+    """Whether a loop of this process runs what asks."""
+    events: Any = sys.modules.get("asyncio")
+    return events is not None and events._get_running_loop() is not None
+
+
+@contextmanager
+def within(is_running: bool) -> Iterator[None]:
+    """While a test's loop runs there, a plain function here finds one too, for its tasks."""
+    if not is_running:
+        yield
+        return
+    import asyncio
+
+    if not _LOOPS:
+        _LOOPS.append(asyncio.new_event_loop())
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(_LOOPS[-1])
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
 
 
 @atexit.register

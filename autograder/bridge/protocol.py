@@ -48,6 +48,7 @@ cell, or `yours` with the number of one that came from the other end. Further ke
 | `input`          | tests' requests  | what the test has in the place of `input` (`typed.py`)     |
 | `instead`        | tests' requests  | what it has in functions' places (`instead.py`)            |
 | `warn`           | tests' requests  | filters of warnings, for a test that listens (`warned.py`) |
+| `loop`           | tests' requests  | that an event loop runs (`awaited.py`)                     |
 | `arithmetic`     | tests' requests  | how NumPy's is set by a test                               |
 | `logs`, `logged` | request, reply   | levels that a test has set; what was logged (`logged.py`)  |
 | `warned`         | answers' replies | what was warned of meanwhile, with lines                   |
@@ -93,6 +94,7 @@ TAGS = MappingProxyType(
         "SL": "a slice",
         "E": "the Ellipsis",
         "NI": "NotImplemented",
+        "NA": "a number that is none, if it is the one of math (0) or of NumPy (1)",
         "FR": "a Fraction",
         "DC": "a Decimal, as text",
         "O": "a record of the grader's; refused from an answer",

@@ -10,8 +10,10 @@ import contextlib
 import decimal
 import fractions
 import json
+import math
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -127,8 +129,10 @@ class Encoder:
     def node(self, value: Any) -> Any:
         """The tree's node for a value."""
         kind = type(value)
-        if value is None or kind is bool or kind is float or kind is str:
+        if value is None or kind is bool or kind is str:
             return value
+        if kind is float:
+            return value if value == value else _nan_node(value)
         if kind is int:
             return value if -(2**63) <= value < 2**63 else ["I", hex(value)]
         self.nodes += 1
@@ -178,6 +182,18 @@ class Encoder:
     def other(self, value: Any) -> Any:
         """A value of a kind that is not known here."""
         raise WireError(f"a {type(value).__name__} cannot be handed over")
+
+
+def _nan_node(value: float) -> Any:
+    """That of no number, by which of those that have a name it is: lists compare by that."""
+    numpy: Any = sys.modules.get("numpy")
+    known = (math.nan, math.nan if numpy is None else numpy.nan)
+    return next((["NA", n] for n, one in enumerate(known) if value is one), value)
+
+
+def _nan(parts: list[Any]) -> float:
+    numpy: Any = sys.modules.get("numpy")
+    return math.nan if numpy is None or parts != [1] else numpy.nan
 
 
 def _nodes(encoder: Encoder, values: Iterable[Any]) -> list[Any]:
@@ -384,6 +400,7 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "SL": lambda d, p: slice(*d.values(p)),
     "E": lambda d, p: ...,
     "NI": lambda d, p: NotImplemented,
+    "NA": lambda d, p: _nan(p),
     "FR": _fraction,
     "DC": _decimal,
     "O": _record,

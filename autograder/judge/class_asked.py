@@ -114,7 +114,7 @@ def _is_so(function: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _is_abstract(value: Any) -> bool:
-    return _has(value, "class") and bool(getattr(value, "__abstractmethods__", ()))
+    return _has(value, "class") and _told(value, f"__{inspect.isabstract.__name__}__") is True
 
 
 def _of_dataclasses(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

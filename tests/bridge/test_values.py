@@ -1,11 +1,13 @@
 """Plain values, arrays and holders go there and back."""
 
 import collections
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+from autograder.bridge.wire import Decoder, Encoder, Frame
 from tests.bridge.ends import (
     holders,
     of_tests,
@@ -106,6 +108,7 @@ def test_a_protected_value_comes_back_as_the_answer_left_it(answer: Any) -> None
 
 HELD = """
 import collections
+import math
 def change(a, b, c, d, e):
     a.rotate(1); a.append([9]); b.update('ab'); c.move_to_end('x'); d['new'] += 1; e[:2] = b'zzz'
     return a
@@ -207,3 +210,11 @@ def test_an_array_that_grew_in_place_is_refused_in_words(answer: Any) -> None:
 def test_an_array_of_the_other_byte_order_keeps_its_values(answer: Any) -> None:
     names = answer("import numpy\ndef make(): return numpy.arange(3, dtype='>f4')")
     assert names.make().tolist() == [0, 1, 2]
+
+
+def test_a_number_that_is_none_is_the_one_that_has_a_name() -> None:
+    frame = Frame()
+    values = [math.nan, np.nan, float("nan")]
+    found = Decoder(frame).value(Encoder(frame).node(values))
+    assert found[:2] == values[:2] and found[0] is math.nan and found[1] is np.nan
+    assert found[2] != found[2] and found[2] is not math.nan

@@ -155,3 +155,22 @@ def test_what_may_only_be_awaited_is_no_coroutine(task: Any) -> None:
     made = rehearsed(task([("own", right), *parts]))
     assert made.scores(own=right) == {"t_runs": 1, "t_asks": 1, "t_awaits": 1}
     assert made.scores(own=one) == {"t_runs": 0, "t_asks": 0, "t_awaits": 1}
+
+
+def test_a_plain_function_finds_the_tests_loop(task: Any) -> None:
+    right = """import asyncio
+class Works:
+    def __init__(self, job): self.job = job
+    def start(self): return asyncio.create_task(self.run())
+    async def run(self): return await self.job()
+def load(x): return x + 1"""
+    starts = """import asyncio
+async def job(): return 7
+async def main(): return await Works(job).start()
+assert asyncio.run(main()) == 7"""
+    loads = "import asyncio\nasync def main(): return load(4)\nassert asyncio.run(main()) == 5"
+    tests = [("t_own", HIDDEN_PART.format(starts), 1), ("t_load", HIDDEN_PART.format(loads), 1)]
+    made = rehearsed(task([("own", right), *tests]))
+    assert made.scores(own=right) == {"t_own": 1, "t_load": 1}
+    runs = right.replace("return x + 1", "return asyncio.run(asyncio.sleep(0, x + 1))")
+    assert made.scores(own=runs) == {"t_own": 1, "t_load": 0}  # one runs already

@@ -186,6 +186,16 @@ def test_a_dataclass_is_asked_at_its_own_end(task: Any, way: str) -> None:
     assert [made.scores(point=one)["t_point"] for one in WRONG_POINTS] == [0, 0, 0]
 
 
+def test_what_only_says_that_it_is_abstract_is_not(task: Any) -> None:
+    right = "from abc import ABC, abstractmethod\nclass Shape(ABC):\n    @abstractmethod\n"
+    right += "    def area(self): ..."
+    says = "class Shape:\n    __abstractmethods__ = frozenset({'area'})\n    def area(self): ..."
+    test = "import inspect\nassert inspect.isabstract(Shape)"
+    made = task([("shape", right), ("t_shape", HIDDEN_PART.format(test), 1)])
+    assert made.scores(shape=right) == {"t_shape": 1}
+    assert made.scores(shape=says) == {"t_shape": 0}
+
+
 def test_only_a_dataclass_is_copied_as_one(task: Any) -> None:
     right = "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n"
     plain = "class P:\n    def __init__(self, x): self.x = x\n"
