@@ -108,6 +108,7 @@ class Answering:
                 if len(self.peer.open) > MAX_NESTED:
                     raise RecursionError("test and answer call each other without end")
                 if self.peer.is_free and len(self.peer.open) == 1 and self.peer.tensors:
+                    self.peer.tensors.kept_on.look()
                     self.peer.tensors.settings.again()
                 answer = self._work(incoming, tree)
                 if self.peer.is_free and self.peer.tensors:

@@ -1,7 +1,7 @@
 """The classes of stand-ins for modules: the library's layers, whose calls go to the other end."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -57,6 +57,7 @@ class Classes:
             body |= {name: _remote_method(name) for name in (*methods, *dunders)}
             body |= {name: forward(name) for name in dunders if name in ARITHMETIC}
             body |= compared(dunders)
+            body |= {"named_parameters": _named_parameters} if self.peer.is_free else {}
             # what one end hangs on a part of the other's is run where that is called
             body |= {name: _remote_method(name) for name in HOOKS}
             body["forward"] = _forward if base is layers.Linear else _remote_method(None)
@@ -122,6 +123,12 @@ def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
     if plain and self.__dict__["_here"] and watch.stopped().isdisjoint(layers.STEPS):
         return layers.compute(self, args[0])
     return _call(self, *args, **kwargs)
+
+
+def _named_parameters(self: Any, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
+    """What an answer may keep beyond the call, as an optimiser of its own does."""
+    self.__dict__["_remote"].peer.tensors.kept_on.add(self)
+    return Module.named_parameters(self, *args, **kwargs)
 
 
 def _remote_value(name: str) -> Callable:

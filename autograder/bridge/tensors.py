@@ -38,6 +38,7 @@ from autograder.bridge.dense import (
 from autograder.bridge.graphs import Graphs
 from autograder.bridge.hung import Hung
 from autograder.bridge.in_step import InStep
+from autograder.bridge.kept_on import KeptOn
 from autograder.bridge.module_classes import may_be_base, may_pass_for
 from autograder.bridge.modules import LOOSE, Modules
 from autograder.bridge.public import public_name
@@ -69,6 +70,7 @@ class Tensors:
         self.graphs = Graphs(peer, self)
         self.settings = Settings(peer)
         self.hung = Hung(peer)
+        self.kept_on = KeptOn()
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
         # what stands in modules of theirs and lies in a test's own value, by its id

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+import torch
 
+from autograder.bridge.kept_on import KeptOn
 from tests.judge.small_course import HIDDEN_PART, rehearsed
 
 ANSWER = """import torch
@@ -142,3 +144,58 @@ def test_a_kept_group_is_set_only_where_the_reference_sets_it(task: Any) -> None
     made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(test), 1)]))
     forged = right.replace("return 1", "self.group['lr'] = 5.0; return 1")
     assert made.scores(own=forged) == {"t_own": 0}
+
+
+OPTIMISER = {
+    "the library's": "def make(model, lr): return torch.optim.SGD(model.parameters(), lr=lr)",
+    "of its own": """class Falls(torch.optim.Optimizer):
+    def __init__(self, params, lr): super().__init__(params, dict(lr=lr))
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad * group["lr"])
+def make(model, lr): return Falls(model.parameters(), lr)""",
+    "with a function": """def make(model, lr):
+    kept = [*model.parameters()]
+    class Falls:
+        @torch.no_grad()
+        def step(self):
+            for p in kept: p -= lr * p.grad
+        def zero_grad(self):
+            for p in kept: p.grad = None
+    return Falls()""",
+}
+STEPPED = """net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+other = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+other.load_state_dict(net.state_dict())
+mine, wanted = make(net, 0.5), torch.optim.SGD(other.parameters(), lr=0.5)
+for n in range(3):
+    for model, opt in ((net, mine), (other, wanted)):
+        opt.zero_grad()
+        assert model[0].weight.grad is None
+        model(torch.ones(1, 2) * n).pow(2).sum().backward()
+        opt.step()
+    assert torch.allclose(net[0].weight, other[0].weight)"""
+
+
+@pytest.mark.parametrize("way", OPTIMISER)
+def test_an_answers_optimiser_goes_on_with_a_tests_net(task: Any, way: str) -> None:
+    right = OPTIMISER[way]
+    made = rehearsed(task([("own", right), ("t_own", HIDDEN_PART.format(STEPPED), 1)]))
+    for other in OPTIMISER.values():
+        assert made.scores(own=other) == {"t_own": 1}
+    assert made.scores(own=f"{right}\nmore = make\ndef make(m, lr): return more(m, 2 * lr)") == {
+        "t_own": 0
+    }
+
+
+def test_no_net_is_held_once_nobody_holds_its_parameters() -> None:
+    kept, net = KeptOn(), torch.nn.Sequential(torch.nn.Linear(2, 2))
+    kept.add(net)
+    opt = torch.optim.SGD(net.parameters(), lr=1)
+    kept.look()
+    assert kept.roots == [net]
+    del opt
+    kept.look()
+    assert kept.roots == []
