@@ -16,7 +16,9 @@ _PURE = {"bisect", "cmath", "datetime", "decimal", "enum", "fractions", "functoo
 _PURE |= {"itertools", "json", "numbers", "re", "statistics", "string"}  # they keep no state
 _OPEN |= _PURE
 PACKAGES: set[str] = set()  # whose exceptions go by their names; both ends have imported them
-_CLOSED = {"torch", "numpy", "autograder", "pytest", "_pytest", "IPython"}
+# none of those whose exceptions say "skipped", "try another one" or "stop" to what runs tests
+_CLOSED = {"pytest", "_pytest", "hypothesis", "ipytest", "nose", "nose2", "testbook", "otter"}
+_CLOSED |= {"torch", "numpy", "autograder", "IPython", "trio", "anyio", "pluggy"}
 _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator", "bisect", "heapq")
 _WRITTEN_IN_C += ("functools",)
 _UNNAMED = {  # what no module has under its own name
