@@ -1,5 +1,6 @@
 """What the other end is told of an object of ours, from which it makes a stand-in."""
 
+import sys
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,9 @@ def _lineage(peer: "Peer", kind: type) -> dict[str, Any]:
 def _hash_of(value: Any) -> int | bool | None:
     """What an object's class makes its hash; False if it has none, None if nothing is special."""
     own = type(value).__hash__
-    if own is object.__hash__:
+    mock: Any = sys.modules.get("unittest.mock")
+    is_mock = mock is not None and issubclass(type(value), mock.NonCallableMock)
+    if own is object.__hash__ or is_mock:  # which would note that it was asked
         return None
     try:
         return hash(value)

@@ -110,6 +110,8 @@ class Classes:
         if self.is_given(kind) or _is_of_package(kind):
             with contextlib.suppress(Exception):
                 return self._bare(kind, args, text)
+        if issubclass(kind, UnicodeError) and not _fit_a_text(args):
+            args = [text]  # Python itself would read beside its text, to show where it is
         with contextlib.suppress(Exception):  # classes want what they want
             made = type.__call__(kind, *args)  # here: what was raised is not made again
             return made if str(made) == text else self._saying(made, args, text, _SAYS)
@@ -184,6 +186,18 @@ class Classes:
 def _python_of(kind: type[BaseException]) -> Any:
     """The nearest class of Python's own, or of a library's, of which an exception's is made."""
     return next(one for one in kind.__mro__ if name_of(one))
+
+
+def _fit_a_text(args: list[Any]) -> bool:
+    """Whether these may say where in a text something cannot be written, or read."""
+    if len(args) < len(_IN_TEXT):
+        return True
+    *_, text, start, end, _ = args
+    numbers = type(start) is int and type(end) is int
+    return type(text) in (str, bytes) and numbers and 0 <= start < end <= len(text)
+
+
+_IN_TEXT = ("text", "start", "end", "reason")  # after the encoding's name, where it has one
 
 
 def _is_of_package(kind: type[BaseException]) -> bool:

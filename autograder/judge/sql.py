@@ -15,9 +15,11 @@ from typing import Any
 from autograder.bridge.stand_ins import remote_of
 from autograder.judge.tools import USES
 
-STEPS = 100_000  # of SQLite's, after which Python has a look at the time
+STEPS = 1000  # of SQLite's, after which Python has a look at the time
 AGAIN = 1.0  # seconds within which a test's alarm rings once more
 LONGEST = 50_000_000  # bytes of a value
+# the same for what an answer has written: SQLite looks for one text in another without a pause
+DOUBTFUL = 100_000
 # what anybody may read, or set, with an argument; without one each only tells
 OPEN = frozenset(("table_info", "table_xinfo", "table_list", "index_list", "index_info"))
 OPEN |= {"foreign_key_list", "foreign_keys", "function_list", "collation_list"}
@@ -30,9 +32,10 @@ CLOSED = (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
 class Bounds:
     """Of a connection: whether what it runs just now is a text of the instructor's."""
 
-    def __init__(self, is_known: Callable[[Any], bool]) -> None:
-        self.is_known = is_known
+    def __init__(self, is_known: Callable[[Any], bool], limit: Callable[[int], Any]) -> None:
+        self.is_known, self.limit = is_known, limit
         self.is_doubtful = True  # also where a text comes by another way than `run`
+        limit(DOUBTFUL)
 
     def allows(self, action: int, first: str | None, second: str | None, *where: Any) -> int:
         """SQLite asks before it does anything; the last thing it tells is in what trigger or view.
@@ -47,11 +50,17 @@ class Bounds:
 
     def run(self, runs: Callable[..., Any], sql: Any, *more: Any) -> Any:
         """Run a text of SQL, of which nobody may know who has written it."""
-        before, self.is_doubtful = self.is_doubtful, not self.is_known(sql)
+        return self.go_on(not self.is_known(sql), runs, sql, *more)
+
+    def go_on(self, is_doubtful: bool, runs: Callable[..., Any], *given: Any) -> Any:
+        """Run something for a text of which this is known."""
+        before, self.is_doubtful = self.is_doubtful, is_doubtful
+        self.limit(DOUBTFUL if is_doubtful else LONGEST)
         try:
-            return _in_time(runs, sql, *more)
+            return _in_time(runs, *given)
         finally:
             self.is_doubtful = before
+            self.limit(DOUBTFUL if before else LONGEST)
 
 
 def _in_time(runs: Callable[..., Any], *given: Any) -> Any:
@@ -72,10 +81,9 @@ def guard(is_known: Callable[[Any], bool]) -> None:
         if len(args) < 6:  # else a class of the test's own stands there
             named.setdefault("factory", Connection)
         made = connect(*args, **named)
-        bounds = Bounds(is_known)
+        bounds = Bounds(is_known, partial(made.setlimit, sqlite3.SQLITE_LIMIT_LENGTH))
         made.set_authorizer(bounds.allows)
         made.set_progress_handler(lambda: 0, STEPS)
-        made.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         if isinstance(made, Connection):
             made.bounds = bounds
         return made
@@ -101,9 +109,12 @@ def _value(given: Any) -> Any:
 class Cursor(sqlite3.Cursor):
     """Runs texts within the bounds of its connection."""
 
+    is_doubtful = True  # whether nobody may know who has written what it runs
+
     def execute(self, sql: str, *more: Any) -> Any:
         """As SQLite's."""
         given = map(_values, more)
+        self.is_doubtful = not self.connection.bounds.is_known(sql)  # type: ignore
         return self.connection.bounds.run(super().execute, sql, *given)  # type: ignore
 
     def executemany(self, sql: str, rows: Any) -> Any:
@@ -115,20 +126,23 @@ class Cursor(sqlite3.Cursor):
         """As SQLite's."""
         return self.connection.bounds.run(super().executescript, sql)  # type: ignore
 
+    def _go_on(self, runs: Callable[[], Any]) -> Any:
+        return self.connection.bounds.go_on(self.is_doubtful, runs)  # type: ignore
+
     def fetchall(self) -> list[Any]:
         """As SQLite's."""
-        return _in_time(super().fetchall)
+        return self._go_on(super().fetchall)
 
     def fetchmany(self, *size: Any, **named: Any) -> list[Any]:
         """As SQLite's."""
-        return _in_time(partial(super().fetchmany, *size, **named))
+        return self._go_on(partial(super().fetchmany, *size, **named))
 
     def fetchone(self) -> Any:
         """As SQLite's."""
-        return _in_time(super().fetchone)
+        return self._go_on(super().fetchone)
 
     def __next__(self) -> Any:
-        return _in_time(super().__next__)
+        return self._go_on(super().__next__)
 
 
 class Connection(sqlite3.Connection):

@@ -86,6 +86,26 @@ def test_an_exception_carries_what_has_a_public_name_and_is_plain(answer: Any) -
     assert (failing(names.spelled).lineno, failing(names.spelled).filename) == (1, "cell")
 
 
+BESIDE = [  # where Python would read beside the text to say where it is
+    ("UnicodeDecodeError", ["utf8", b"x", -(2**45), 1 - 2**45, "x"]),
+    ("UnicodeDecodeError", ["utf8", np.float64(1), -(2**45), 1 - 2**45, "x"]),
+    ("UnicodeEncodeError", ["utf8", "x", -9, -8, "x"]),
+    ("UnicodeTranslateError", ["x", -9, -8, "x"]),
+    ("UnicodeEncodeError", ["utf8", "x", 2**62, 2**62 + 1, "x"]),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), BESIDE)
+def test_no_exception_reads_beside_its_text(name: str, args: list[Any]) -> None:
+    told = {"type": "E", "kinds": [name], "home": "", "family": [["E", [f"builtins:{name}"]]]}
+    for one in (told, told | {"type": name, "family": [], "home": f"builtins:{name}"}):
+        made = Classes().make(one, args, "so")
+        assert isinstance(made, UnicodeError) and str(made) == "so"
+    right = ["utf8", "häh", 1, 2, "no such sign"]
+    made = Classes().make({**told, "family": [["E", ["builtins:UnicodeEncodeError"]]]}, right, "so")
+    assert str(made) == "so" and made.args == tuple(right)
+
+
 def test_an_exception_has_its_notes(answer: Any) -> None:
     names = answer(
         "def read(text):\n    try:\n        return int(text)\n    except ValueError as error:\n"

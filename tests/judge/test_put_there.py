@@ -234,6 +234,15 @@ assert own(asked) == 7 and asked.call_count == 2""",
         "        except ConnectionError:\n            pass",
         "def own(f): return f()",
     ),
+    "notes": (
+        """from unittest.mock import MagicMock, call
+told = MagicMock()
+own([1, 2], told)
+told.assert_has_calls([call(1), call(2), call.end()])
+assert told.mock_calls == [call(1), call(2), call.end()]""",
+        "def own(xs, f):\n    for x in xs:\n        f(x)\n    f.end()",
+        "def own(xs, f):\n    for x in xs:\n        f(x)",
+    ),
     "a context": (
         """from unittest.mock import MagicMock
 lock = MagicMock()

@@ -121,6 +121,25 @@ def test_what_writes_no_file_may_be_done(bounded: Any) -> None:
         assert made.scores(own=f"script = {script + more!r}") == {"t_own": 1}, more
 
 
+LONG = "instr(hex(zeroblob(1500000)), substr(hex(zeroblob(750000)), 1, 1000000) || '1')"
+
+
+def test_nothing_long_is_looked_for_in_something_long(bounded: Any) -> None:
+    """SQLite makes no pause meanwhile; a text of the instructor's own may do so."""
+    right = "query = 'select count(*) from t'\ndef own(c): return c.execute(query).fetchone()[0]"
+    test = TABLES + "c.execute(query)\nassert own(c) == 3\n"
+    test += "long = c.execute('select hex(zeroblob(200000)) union select 1').fetchall()\n"
+    test += "assert len(long[1][0]) == 400_000"
+    made = bounded([("own", right), ("t_own", HIDDEN_PART.format(test), 1)])
+    assert made.scores(own=right) == {"t_own": 1}
+    assert made.scores(own=right.replace("count(*)", LONG.replace("'", '"'))) == {"t_own": 0}
+    other = f'def own(c): return c.execute("""select {LONG}""").fetchone()[0] + 3'
+    assert made.scores(own=f"{right}\n{other}") == {"t_own": 0}
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.DataError, match="too big"):
+        connection.execute(f"select {LONG}")
+
+
 WAYS = (
     lambda c, text: c.execute(text),
     lambda c, text: c.executescript(text),
